@@ -1,0 +1,15 @@
+"""Evaluate a trained model, from its run or its checkpoint alone."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import hydra
+from omegaconf import DictConfig, OmegaConf
+
+
+@hydra.main(version_base="1.3", config_path="../configs", config_name="evaluate")
+def main(config: DictConfig) -> None:
+    from ..engine.evaluate import evaluate
+
+    evaluate(cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True, throw_on_missing=True)))

@@ -1,0 +1,1 @@
+"""The configuration, composed by Hydra; a package, so that a wheel carries it."""

@@ -1,0 +1,1 @@
+"""Yours: data modules and datasets. An update of the template never touches this folder."""

@@ -1,0 +1,51 @@
+"""How checkpoints are written, and what they hold beside Lightning's own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.plugins.io import TorchCheckpointIO
+
+from .config import Config
+from .runs import CONFIG_KEY
+
+
+class AtomicCheckpointIO(TorchCheckpointIO):
+    """Writes beside the target, flushes to the disk and renames: no half-written file ever has a checkpoint's name.
+
+    Lightning's own writes to the system's temporary directory and moves, which is a copy under the final name where
+    that is another filesystem.
+    """
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            with beside.open("wb") as file:
+                torch.save(checkpoint, file)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+        directory = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+class StoreConfig(Callback):
+    """Puts the whole config into every checkpoint: it is all that evaluation needs beside the weights."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        checkpoint[CONFIG_KEY] = self.config

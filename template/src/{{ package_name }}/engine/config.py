@@ -1,0 +1,64 @@
+"""The composed config as plain data: resolved once, checked, the same for every process."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, cast
+
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from .errors import UserError
+
+Config = dict[str, Any]
+
+LARGEST_SEED = 2**32 - 1  # NumPy's limit
+
+
+def plain(config: DictConfig) -> Config:
+    """Draws a seed where none is given, resolves every interpolation and checks what needs no other library.
+
+    Raises:
+        UserError: a value that no run could work with.
+    """
+    seeding = config.get("seeding")
+    if seeding is not None and seeding.get("seed") is None:
+        with open_dict(config):
+            seeding.seed = secrets.randbelow(LARGEST_SEED + 1)
+    resolved = cast(Config, OmegaConf.to_container(config, resolve=True, throw_on_missing=True))
+    _check(resolved)
+    return resolved
+
+
+def _check(config: Config) -> None:
+    seed = config["seeding"]["seed"]
+    if not _is_whole(seed) or not 0 <= seed <= LARGEST_SEED:
+        raise UserError(f"seeding.seed must be a whole number from 0 to {LARGEST_SEED} (got {seed!r})")
+    for group, key, least in (
+        ("data", "batch_size", 1),
+        ("trainer", "accumulate_grad_batches", 1),
+        ("trainer", "num_nodes", 1),
+    ):
+        value = config[group].get(key, least)
+        if not _is_whole(value) or value < least:
+            raise UserError(f"{group}.{key} must be a whole number from {least} (got {value!r})")
+    workers = config["data"].get("num_workers", "auto")
+    if workers != "auto" and (not _is_whole(workers) or workers < 0):
+        raise UserError(f"data.num_workers must be auto or a whole number from 0 (got {workers!r})")
+    mode = config["model"].get("mode", "min")
+    if mode not in ("min", "max"):
+        raise UserError(f"model.mode must be min or max (got {mode!r})")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def flat(config: Config) -> dict[str, Any]:
+    """Dotted keys, as loggers list them: `{"optimizer.lr": 0.001, …}`; lists stay whole."""
+    pairs: dict[str, Any] = {}
+    for key, value in config.items():
+        if isinstance(value, dict) and value:
+            pairs |= {f"{key}.{inner}": leaf for inner, leaf in flat(value).items()}
+        else:
+            pairs[key] = value
+    return pairs

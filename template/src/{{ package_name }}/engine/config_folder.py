@@ -1,0 +1,95 @@
+"""What the folders `commands/` and `configs/` offer, read as text: nothing is imported, nothing is composed."""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGE = __name__.partition(".")[0]
+SCRIPT = PACKAGE.replace("_", "-")
+COMMANDS = Path(__file__).parents[1] / "commands"
+CONFIGS = Path(__file__).parents[1] / "configs"
+
+_KEY = re.compile(r"( *)([A-Za-z_]\w*):(?: +(.*?))?(?: +# *(.*))?$")
+
+
+class Key(NamedTuple):
+    """A key of a config file, as `seeding.seed`, with its value as written and its comment."""
+
+    name: str
+    value: str
+    comment: str
+
+
+def command_names() -> list[str]:
+    """The commands, alphabetically: the files of `commands/`."""
+    return sorted(path.stem for path in COMMANDS.glob("[!_]*.py"))
+
+
+def has_config(command: str) -> bool:
+    """Whether Hydra composes this command's arguments."""
+    return (CONFIGS / f"{command}.yaml").is_file()
+
+
+def is_group(name: str) -> bool:
+    """Whether `configs/` has a folder of that name."""
+    return bool(name) and (CONFIGS / name).is_dir()
+
+
+@cache
+def groups(config: str) -> dict[str, list[str]]:
+    """The groups that a config can choose from, each with the options that it takes by default."""
+    return dict(_defaults(config))
+
+
+def _defaults(config: str) -> Iterator[tuple[str, list[str]]]:
+    import yaml
+
+    content = yaml.safe_load((CONFIGS / f"{config}.yaml").read_text(encoding="utf-8")) or {}
+    for entry in content.get("defaults", []):
+        if isinstance(entry, str):
+            if entry != "_self_" and has_config(entry):
+                yield from _defaults(entry)
+            continue
+        ((group, chosen),) = entry.items()
+        group = group.removeprefix("optional ").partition("@")[0].lstrip("/")
+        if is_group(group):
+            yield group, [chosen] if isinstance(chosen, str) else chosen or []
+
+
+def options(group: str) -> dict[str, str]:
+    """The options of a group, each with the first comment line of its file."""
+    return {path.stem: _first_comment(path) for path in sorted((CONFIGS / group).glob("*.yaml"))}
+
+
+def _first_comment(path: Path) -> str:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#") and not line.startswith("# @package"):
+            return line.lstrip("# ")
+    return ""
+
+
+def keys(config: str) -> list[Key]:
+    """The keys that a config file sets itself, each with the comment beside it or above it."""
+    found: list[Key] = []
+    above: list[str] = []
+    parents: list[tuple[int, str]] = []
+    for line in (CONFIGS / f"{config}.yaml").read_text(encoding="utf-8").splitlines():
+        if line.lstrip().startswith("#"):
+            above.append(line.lstrip("# "))
+            continue
+        if match := _KEY.match(line):
+            indent, name, value, beside = match.groups(default="")
+            parents = [parent for parent in parents if parent[0] < len(indent)] + [(len(indent), name)]
+            if value and parents[0][1] not in ("defaults", "hydra"):
+                found.append(Key(".".join(name for _, name in parents), value, beside or " ".join(above)))
+        above = []
+    return found
+
+
+def nearest(word: str, names: Iterable[str]) -> str:
+    """` Did you mean a or b?` with the names that are spelled almost like `word`, or nothing."""
+    close = difflib.get_close_matches(word, sorted(set(names)), n=3, cutoff=0.6)
+    return f" Did you mean {' or '.join(close)}?" if close else ""

@@ -1,0 +1,145 @@
+"""The base of every LightningDataModule: it turns three datasets into loaders."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sized
+from typing import Any, Literal
+
+import torch
+from lightning.pytorch import LightningDataModule
+from torch.utils.data import BatchSampler, DataLoader, Dataset, default_collate
+
+from .errors import UserError
+from .sampling import EvaluationShare, SeededDataset, TrainingBatches
+
+log = logging.getLogger(__name__)
+
+Auto = Literal["auto"]
+
+
+class DataModule(LightningDataModule):
+    """Loads the datasets that a subclass assigns in `setup`: `train_set`, `val_set`, `test_set`.
+
+    A dataset needs `__len__` and `__getitem__`. One that also has `__getitems__(indices)` is read a batch at a time:
+    it returns a list of samples, or the finished batch (anything but a list), which is then not collated.
+
+    Args:
+        batch_size: Samples per device and step.
+        num_workers: Processes that load data; `auto` is the cores of this machine, shared by its devices, at most 8.
+        pin_memory: Copies batches to pinned memory; `auto` does when a GPU trains.
+        prefetch_factor: Batches that each worker loads ahead; `auto` is 2.
+        shuffle: A new order in every training epoch.
+        augment: Calls `augment_batch` on training batches.
+        seed: Key of the order and of random numbers in workers.
+    """
+
+    train_set: Dataset[Any]
+    val_set: Dataset[Any]
+    test_set: Dataset[Any]
+
+    def __init__(
+        self,
+        batch_size: int = 64,
+        num_workers: int | Auto = "auto",
+        pin_memory: bool | Auto = "auto",
+        prefetch_factor: int | Auto = "auto",
+        shuffle: bool = True,
+        augment: bool = True,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.batch_size = batch_size
+        self.num_workers = num_workers
+        self.pin_memory = pin_memory
+        self.prefetch_factor = prefetch_factor
+        self.shuffle = shuffle
+        self.augment = augment
+        self.seed = seed
+
+    def augment_batch(self, batch: Any) -> Any:
+        """Changes a training batch on its device; the base leaves it as it is."""
+        return batch
+
+    def collate(self, samples: list[Any]) -> Any:
+        """Makes a batch of samples; override it for samples of unequal size."""
+        return default_collate(samples)
+
+    def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        if self.augment and self.trainer is not None and self.trainer.training:
+            return self.augment_batch(batch)
+        return batch
+
+    def train_dataloader(self) -> DataLoader[Any]:
+        trainer = self.trainer
+        assert trainer is not None
+        batches = TrainingBatches(
+            samples := _length(self.train_set, "training"),
+            self.batch_size,
+            self.seed,
+            trainer.global_rank,
+            trainer.world_size,
+            trainer.accumulate_grad_batches,
+            self.shuffle,
+        )
+        if not len(batches):
+            raise UserError(
+                f"no training step fits: data.batch_size={self.batch_size} × {trainer.world_size} devices × "
+                f"trainer.accumulate_grad_batches={trainer.accumulate_grad_batches} is more than the {samples} "
+                f"training samples; make one of them smaller"
+            )
+        if batches.dropped:
+            log.info("each epoch leaves out %d of %d samples, others each time: they fill no step", batches.dropped, samples)
+        batches.set_epoch(trainer.current_epoch)
+        return DataLoader(
+            SeededDataset(self.train_set),
+            batch_sampler=batches,
+            generator=batches.generator,
+            **self._loading(),
+        )
+
+    def val_dataloader(self) -> DataLoader[Any]:
+        return self._evaluation_loader(self.val_set, "validation")
+
+    def test_dataloader(self) -> DataLoader[Any]:
+        return self._evaluation_loader(self.test_set, "test")
+
+    def _evaluation_loader(self, dataset: Dataset[Any], split: str) -> DataLoader[Any]:
+        trainer = self.trainer
+        assert trainer is not None
+        share = EvaluationShare(_length(dataset, split), trainer.global_rank, trainer.world_size)
+        return DataLoader(
+            SeededDataset(dataset),
+            batch_sampler=BatchSampler(share, self.batch_size, drop_last=False),
+            generator=torch.Generator().manual_seed(self.seed),
+            **self._loading(),
+        )
+
+    def _loading(self) -> dict[str, Any]:
+        trainer = self.trainer
+        assert trainer is not None
+        workers = self.num_workers
+        if workers == "auto":
+            devices_here = max(1, trainer.world_size // trainer.num_nodes)
+            workers = min(8, len(os.sched_getaffinity(0)) // devices_here)
+        on_gpu = trainer.strategy.root_device.type == "cuda"
+        settings: dict[str, Any] = {
+            "num_workers": workers,
+            "pin_memory": on_gpu if self.pin_memory == "auto" else self.pin_memory,
+            "persistent_workers": workers > 0,
+            "collate_fn": self._collate_unless_finished,
+        }
+        if workers > 0:
+            settings["prefetch_factor"] = 2 if self.prefetch_factor == "auto" else self.prefetch_factor
+        return settings
+
+    def _collate_unless_finished(self, samples: Any) -> Any:
+        return self.collate(samples) if isinstance(samples, list) else samples
+
+
+def _length(dataset: Dataset[Any], split: str) -> int:
+    assert isinstance(dataset, Sized)
+    if not len(dataset):
+        raise UserError(f"the {split} set is empty: check the data's path and split")
+    return len(dataset)

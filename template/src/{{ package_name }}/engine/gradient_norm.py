@@ -1,0 +1,25 @@
+"""The norm of the gradients that an optimizer step uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+from torch.nn.utils import get_total_norm
+from torch.optim import Optimizer
+
+
+class GradientNorm(Callback):
+    """Logs `grad_norm`, the L2 norm of all gradients, unscaled and before clipping, every `log_every_n_steps` steps."""
+
+    def on_before_optimizer_step(self, trainer: Trainer, pl_module: LightningModule, optimizer: Optimizer) -> None:
+        if (trainer.global_step + 1) % trainer.log_every_n_steps:
+            return
+        gradients: list[Any] = [
+            parameter.grad
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+            if parameter.grad is not None
+        ]
+        pl_module.log("grad_norm", get_total_norm(gradients, foreach=True), on_step=True, on_epoch=False)

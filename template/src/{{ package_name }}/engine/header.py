@@ -1,0 +1,62 @@
+"""What a run says of itself before and after training."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+
+from .config import Config
+from .devices import Devices
+
+log = logging.getLogger(__name__)
+
+
+class Header(Callback):
+    """Prints project, run directory, devices, precision, effective batch size and the length of the training."""
+
+    def __init__(self, config: Config, devices: Devices, precision: str) -> None:
+        self.config = config
+        self.devices = devices
+        self.precision = precision
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        for line in self._lines(trainer):
+            log.info(line)
+
+    def _lines(self, trainer: Trainer) -> list[str]:
+        config, devices = self.config, self.devices
+        batch, accumulate = config["data"]["batch_size"], trainer.accumulate_grad_batches
+        steps = math.ceil(trainer.num_training_batches / accumulate)
+        total = trainer.estimated_stepping_batches
+        seeding = config["seeding"]
+        return [
+            f"project    {config['project']}",
+            f"run        {config['paths']['run']}",
+            f"device     {device_name(devices)}",
+            f"precision  {self.precision}" + (" (amp=auto)" if config["amp"]["precision"] == "auto" else ""),
+            f"seed       {seeding['seed']}" + (", deterministic kernels" if seeding["deterministic"] else ""),
+            f"batch      {batch * accumulate * trainer.world_size} samples a step = {batch} per device"
+            f" × {trainer.world_size} {'device' if trainer.world_size == 1 else 'devices'} × {accumulate} accumulated",
+            f"steps      {steps} an epoch, {total if math.isfinite(total) and total > 0 else 'no end of'} in all",
+        ]
+
+
+def device_name(devices: Devices) -> str:
+    """Such as `2 × NVIDIA H200` or `cpu (1 process, 2 threads)`."""
+    count = len(devices.indices)
+    nodes = f" on each of {devices.num_nodes} nodes" if devices.num_nodes > 1 else ""
+    if devices.kind == "cpu":
+        return f"cpu ({count} {'process' if count == 1 else 'processes'}, {torch.get_num_threads()} threads each{nodes})"
+    name = torch.cuda.get_device_name(devices.indices[0]) if devices.kind == "cuda" else "Apple GPU"
+    return f"{count} × {name}{nodes}"
+
+
+def metrics_table(metrics: Mapping[str, float]) -> str:
+    """Metrics and their values in two columns."""
+    width = max(map(len, metrics), default=0)
+    return "\n".join(f"{name:<{width}}  {value:>8.4f}" for name, value in metrics.items())

@@ -1,0 +1,121 @@
+"""Runs a command whose arguments Hydra composes, with one line instead of a traceback for a mistake."""
+
+import functools
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import IntervalSweep, ValueType
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+from .config_folder import PACKAGE, is_group
+from .errors import UserError
+from .one_line_errors import one_line
+from .path_options import quote_path_options
+
+_SWITCH = "HYDRA_FULL_ERROR"
+_ASKED = os.environ.get(_SWITCH)  # read before the switch is touched
+_SWEEP = {"-m", "--multirun"}
+_LONG = {"cfg", "resolve", "package", "run", "config-path", "config-name", "config-dir", "info", "hydra-help"}
+_FLAGS = _SWEEP | {f"--{name}" for name in _LONG} | {"-c", "-p", "-r", "-cp", "-cn", "-cd", "-i", "--experimental-rerun"}
+
+
+def job(task: Callable[[DictConfig], Any]) -> Callable[[DictConfig], Any]:
+    """Decorates what `hydra.main` runs, below `@hydra.main(...)`: a mistake that the job finds ends it with one line.
+
+    In a sweep the mistake stays an exception, so that the other jobs go on.
+    """
+
+    @functools.wraps(task)
+    def run_job(config: DictConfig) -> Any:
+        with _full_errors(_ASKED):
+            try:
+                return task(config)
+            except Exception as error:
+                message = one_line(error)
+                if message is None or _ASKED == "1" or HydraConfig.get().mode is not RunMode.RUN:
+                    raise
+                sys.stderr.write(f"{message}\n")
+                sys.exit(2)
+
+    return run_job
+
+
+def run(name: str) -> None:
+    """Runs the command with the words in `sys.argv`. Raises UserError for a mistake in them or in the configs."""
+    program, *words = sys.argv
+    _refuse_unknown_flags(program, words)
+    words = quote_path_options(words)
+    main = import_module(f"{PACKAGE}.commands.{name}").main
+    # Hydra's documented switch for full tracebacks also lets its exceptions out of `hydra.main`; `job` resets it.
+    with _full_errors("1"):
+        try:
+            if not _SWEEP.isdisjoint(words):
+                _compose_before_sweep(main, program, words)
+            sys.argv[:] = [program, *words]
+            main()
+        except Exception as error:
+            message = one_line(error)
+            if message is None or _ASKED == "1":
+                raise
+            raise UserError(message) from error
+
+
+@contextmanager
+def _full_errors(value: str | None) -> Iterator[None]:
+    before = os.environ.pop(_SWITCH, None)
+    if value is not None:
+        os.environ[_SWITCH] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(_SWITCH, None)
+        if before is not None:
+            os.environ[_SWITCH] = before
+
+
+def _refuse_unknown_flags(program: str, words: list[str]) -> None:
+    for word in words:
+        flag, _, value = word.partition("=")
+        if flag.startswith("-") and flag not in _FLAGS:
+            raise UserError(
+                f"{flag} is no flag: keys are set without dashes, as in {flag.lstrip('-')}={value or 'VALUE'}"
+                f" (`{program} --help` lists groups, keys and flags)"
+            )
+
+
+def _compose_before_sweep(main: Callable[[], Any], program: str, words: list[str]) -> None:
+    """Composes every option that the sweep names once: Hydra finds a typo only after it made the sweep directory."""
+    choices = [values for word in words if word not in _SWEEP and (values := _choices(word))]
+    first = [values[0] for values in choices]
+    lines = [first]
+    for place, values in enumerate(choices):
+        lines += [[*first[:place], value, *first[place + 1 :]] for value in values[1:]]
+    for line in lines:
+        sys.argv[:] = [program, *line, "--cfg", "job"]
+        with redirect_stdout(io.StringIO()):
+            main()
+
+
+def _choices(word: str) -> list[str]:
+    """The values of a word to try: all of a group, one of a key, none of a pattern."""
+    if word.startswith("-") or "=" not in word:
+        return [word]
+    override = OverridesParser.create().parse_overrides([word])[0]
+    key = override.get_key_element()
+    if not override.is_sweep_override():
+        return [word]
+    if isinstance(interval := override.value(), IntervalSweep):
+        return [f"{key}={interval.start}"]
+    if override.value_type is ValueType.GLOB_CHOICE_SWEEP:
+        return []
+    count = None if is_group(override.key_or_group) else 1
+    return [f"{key}={value}" for value in islice(override.sweep_string_iterator(), count)]

@@ -1,0 +1,98 @@
+"""One run, from the resolved config to the tested checkpoint."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import hydra
+import lightning.pytorch as lightning
+from lightning.pytorch import Trainer
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from . import loggers, logs, network
+from .config import Config
+from .data_module import DataModule
+from .devices import Devices
+from .header import metrics_table
+from .module import TrainingModule
+from .precision import choose_precision
+from .provenance import provenance
+from .run_record import RunRecord
+from .trainer import make_trainer
+
+log = logging.getLogger(__name__)
+
+
+def run(config: Config, devices: Devices) -> dict[str, float]:
+    """Trains and tests; returns the last value of every metric and, under `best_score`, the monitored one's best.
+
+    Runs once in every process of the job. The run directory gets the log, the record and the checkpoints.
+    """
+    directory = Path(config["paths"]["run"])
+    rank = int(os.environ.get("RANK", 0)) if devices.world_size > 1 else 0
+    logs.configure(directory, rank)
+    facts = {"name": config["name"], "seed": config["seeding"]["seed"], **provenance()}
+    with RunRecord(directory, rank, **facts) as record:
+        succeeded = False
+        try:
+            metrics = _train(config, devices, rank, record)
+            succeeded = True
+        except BaseException:
+            log.exception("the run ended early")
+            raise
+        finally:
+            loggers.finish(failed=not succeeded)
+    return metrics
+
+
+def _train(config: Config, devices: Devices, rank: int, record: RunRecord) -> dict[str, float]:
+    seed = config["seeding"]["seed"]
+    lightning.seed_everything(seed, verbose=False)
+    precision = choose_precision(config["amp"]["precision"], devices.kind)
+    resolved = {"device": devices.kind, "devices": list(devices.indices), "precision": precision}
+    record.update(**resolved, world_size=devices.world_size)
+
+    data: DataModule = hydra.utils.instantiate(config["data"], _convert_="all")
+    module: TrainingModule = hydra.utils.instantiate(config["model"], _convert_="all")
+    network.prepare(module)
+    lightning.seed_everything(seed + rank, verbose=False)  # same first weights, other dropout and augmentation
+
+    run_loggers = loggers.make_loggers(config["logger"])
+    trainer = make_trainer(config, devices, precision, run_loggers)
+    if trainer.is_global_zero:
+        loggers.log_run(run_loggers, config, record.facts)
+
+    began = time.monotonic()
+    trainer.fit(module, data)
+    record.update(fit_seconds=round(time.monotonic() - began, 3), epochs=trainer.current_epoch, steps=trainer.global_step)
+    metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+    best = _best_checkpoint(trainer)
+    if best is not None:
+        metrics["best_score"] = float(best.best_model_score)  # type: ignore[arg-type]
+        record.update(monitor=best.monitor, best_score=metrics["best_score"], best_checkpoint=best.best_model_path)
+    if config["test"]:
+        metrics |= _test(trainer, module, data, best)
+    record.update(metrics=metrics)
+    if best is not None and rank == 0:
+        log.info("\nevaluate   %s evaluate run=%s", config["project"], config["paths"]["run"])
+    return metrics
+
+
+def _test(trainer: Trainer, module: TrainingModule, data: DataModule, best: ModelCheckpoint | None) -> dict[str, float]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*WeightAveraging callback, but loading a checkpoint outside.*")
+        [tested] = trainer.test(module, data, ckpt_path=best.best_model_path if best else None, verbose=False)
+    log.info("\ntest of the %s\n%s", "best checkpoint" if best else "last weights", metrics_table(tested))
+    return dict(tested)
+
+
+def _best_checkpoint(trainer: Trainer) -> ModelCheckpoint | None:
+    for callback in trainer.checkpoint_callbacks:
+        if isinstance(callback, ModelCheckpoint) and callback.monitor and callback.best_model_path:
+            return callback
+    return None

@@ -1,0 +1,93 @@
+"""Loggers with defaults that work offline and never ask."""
+
+from __future__ import annotations
+
+import logging
+import netrc
+import os
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import hydra
+from lightning.pytorch.loggers import Logger, MLFlowLogger, WandbLogger
+
+from .config import Config, flat
+from .errors import UserError
+
+log = logging.getLogger(__name__)
+
+
+def make_loggers(configs: dict[str, Any]) -> list[Logger]:
+    """Builds the chosen loggers.
+
+    Raises:
+        UserError: the library of one is not installed.
+    """
+    loggers: list[Logger] = []
+    for name, config in configs.items():
+        if not config:
+            continue
+        try:
+            loggers.append(hydra.utils.instantiate(config, _convert_="all"))
+        except Exception as error:
+            if _is_missing_library(error):
+                raise UserError(f'logger={name} needs a library that is missing: pip install {name}') from error
+            raise
+    return loggers
+
+
+def _is_missing_library(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, ImportError):
+            return True
+        error = error.__cause__
+    return False
+
+
+def log_run(loggers: list[Logger], config: Config, facts: dict[str, Any]) -> None:
+    """Writes the resolved config and the run's facts (versions, commit, seed, devices) to every logger."""
+    values = {**flat(config), **{f"run.{key}": value for key, value in flat(facts).items()}}
+    for logger in loggers:
+        logger.log_hyperparams(values)
+
+
+def finish(failed: bool) -> None:
+    """Ends the W&B run of this process, if there is one; the next job would go on writing into it."""
+    wandb = sys.modules.get("wandb")
+    if wandb is not None and wandb.run is not None:
+        wandb.finish(exit_code=int(failed), quiet=True)
+
+
+def wandb_logger(save_dir: str, mode: str = "auto", **settings: Any) -> WandbLogger:
+    """A W&B run in `save_dir`; mode `auto` is online where credentials are found and offline elsewhere."""
+    if mode == "auto":
+        mode = os.environ.get("WANDB_MODE") or ("online" if _has_wandb_credentials() else "offline")
+    if mode not in ("online", "offline", "disabled"):
+        raise UserError(f"logger.wandb.mode must be auto, online, offline or disabled (got {mode!r})")
+    os.environ["WANDB_SILENT"] = "true"
+    return WandbLogger(save_dir=save_dir, mode=mode, **settings)
+
+
+def _has_wandb_credentials() -> bool:
+    if os.environ.get("WANDB_API_KEY"):
+        return True
+    host = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
+    path = Path(os.environ.get("NETRC", Path.home() / ".netrc"))
+    try:
+        return netrc.netrc(path).authenticators(host) is not None
+    except (OSError, netrc.NetrcParseError):
+        return False
+
+
+def mlflow_logger(save_dir: str, experiment_name: str, tracking_uri: str | None = None) -> MLFlowLogger:
+    """An MLflow run, in a database in `save_dir` unless a tracking server is named."""
+    directory = Path(save_dir).absolute()
+    artifacts = None if tracking_uri else (directory / "mlflow").as_uri()
+    return MLFlowLogger(
+        experiment_name=experiment_name,
+        tracking_uri=tracking_uri or f"sqlite:///{directory / 'mlflow.db'}",
+        artifact_location=artifacts,
+        run_name=directory.name,
+    )

@@ -1,0 +1,70 @@
+"""Where log lines go: facts to the console, everything to a file of the run."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from pathlib import Path
+from typing import TextIO
+
+NOT_NEWS = (
+    # decisions that the engine has made, or advice that it follows in its own way
+    r".*does not have many workers.*",
+    r".*Checkpoint directory .* exists and is not empty.*",
+    r".*sync_dist=True.*",
+    r".*is smaller than the logging interval.*",
+    r".*RequirementCache.*",
+    r".*isinstance\(treespec, LeafSpec\).*",
+)
+
+
+class _Console(logging.StreamHandler[TextIO]):
+    """Writes to whatever `sys.stdout` is at the time: a progress bar puts its own stream there."""
+
+    @property
+    def stream(self) -> TextIO:
+        return sys.stdout
+
+    @stream.setter
+    def stream(self, value: TextIO) -> None:
+        pass
+
+
+class _WithoutTraceback(logging.Formatter):
+    """The console shows a traceback once, when the process ends with it."""
+
+    def formatException(self, ei: object) -> str:  # noqa: N802, logging's name
+        return ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.exc_text = None
+        text = super().format(record).rstrip("\n")
+        record.exc_text = None
+        return text
+
+
+def configure(directory: Path | None, rank: int = 0) -> None:
+    """Rank 0 speaks on the console, other ranks only warn; with a run directory, each rank keeps a log there."""
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+        handler.close()
+    root.setLevel(logging.INFO)
+    console = _Console()
+    console.setFormatter(_WithoutTraceback("%(message)s"))
+    console.setLevel(logging.INFO if rank == 0 else logging.WARNING)
+    root.addHandler(console)
+    if directory is not None:
+        file = logging.FileHandler(directory / ("train.log" if rank == 0 else f"rank-{rank}.log"), delay=True)
+        file.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+        root.addHandler(file)
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+        logger.setLevel(logging.WARNING)  # its facts stand in the header
+    logging.captureWarnings(True)
+    logging.getLogger("py.warnings").setLevel(logging.WARNING)
+    for pattern in NOT_NEWS:
+        warnings.filterwarnings("ignore", pattern)

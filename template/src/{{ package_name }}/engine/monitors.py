@@ -1,0 +1,45 @@
+"""A monitored metric that nobody logs is found before training, not at the end of the first epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+
+from .errors import UserError
+from .module import TrainingModule
+
+
+class MonitorCheck(Callback):
+    """Compares what callbacks and schedules monitor with what is logged, after the sanity check and every validation.
+
+    Raises:
+        UserError: names the metric together with what is logged.
+    """
+
+    def on_sanity_check_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._check(trainer, pl_module, before_training=True)
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if not trainer.sanity_checking:
+            self._check(trainer, pl_module, before_training=False)
+
+    def _check(self, trainer: Trainer, module: LightningModule, before_training: bool) -> None:
+        logged = set(trainer.callback_metrics)
+        if isinstance(module, TrainingModule):
+            logged |= {f"train/{name}" for name in module.metrics_of("train")}
+        for metric in _monitored(trainer):
+            is_late = before_training and not metric.startswith("val/")
+            if metric not in logged and not is_late:
+                names = ", ".join(sorted(logged))
+                raise UserError(f"model.monitor={metric} is not logged: choose one of {names}")
+
+
+def _monitored(trainer: Trainer) -> Iterable[str]:
+    for callback in trainer.callbacks:  # type: ignore[attr-defined]
+        if monitor := getattr(callback, "monitor", None):
+            yield monitor
+    for config in trainer.lr_scheduler_configs:
+        if config.reduce_on_plateau and config.monitor:
+            yield config.monitor

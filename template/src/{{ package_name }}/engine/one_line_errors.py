@@ -1,0 +1,110 @@
+"""One line for each mistake that Hydra or OmegaConf finds in a command line or in a config."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from hydra.errors import HydraException, InstantiationException, MissingConfigException, OverrideParseException
+from omegaconf import OmegaConf
+from omegaconf.errors import (
+    ConfigAttributeError,
+    ConfigKeyError,
+    GrammarParseError,
+    InterpolationKeyError,
+    InterpolationResolutionError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
+)
+
+from .config_folder import CONFIGS, nearest
+from .errors import UserError
+
+_CONFIG_MISTAKES = (GrammarParseError, InterpolationKeyError, InterpolationResolutionError, MissingMandatoryValue)
+
+
+def one_line(error: BaseException) -> str | None:
+    """What is wrong and what to type, or None where the error is a bug that deserves its traceback."""
+    chain = list(_causes(error))
+    for cause in chain:
+        if isinstance(cause, UserError):
+            return str(cause)
+    if isinstance(error, InstantiationException):
+        return None
+    for cause in chain:
+        if isinstance(cause, MissingMandatoryValue):
+            return f"{cause.full_key} needs a value: type {cause.full_key}=VALUE"
+        if isinstance(cause, _CONFIG_MISTAKES):
+            return f"{cause.full_key}: {_first_line(cause)}".removeprefix("None: ")
+    if isinstance(error, MissingConfigException):
+        return _missing_config(error)
+    if isinstance(error, OverrideParseException):
+        return _unreadable(error)
+    if isinstance(error, HydraException):
+        return _composition(error)
+    return None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _missing_config(error: MissingConfigException) -> str:
+    group, _, option = (error.missing_cfg_file or "").rpartition("/")
+    if not group or error.options is None:
+        return _flat(error)
+    return f"{group}={option} does not exist.{nearest(option, error.options)} Options: {', '.join(error.options)}."
+
+
+def _unreadable(error: OverrideParseException) -> str:
+    if "=" not in error.override:
+        return f"{error.override} is no setting: type GROUP=OPTION or KEY=VALUE"
+    return (
+        f"Hydra cannot read {error.override} ({_first_line(error)}): "
+        "a value with , ( ) [ ] { } = : or quotes needs two pairs of quotes, as in \"key='a,b'\""
+    )
+
+
+def _composition(error: HydraException) -> str:
+    cause = error.__cause__
+    if isinstance(cause, (ConfigAttributeError, ConfigKeyError)) and cause.full_key:
+        return _missing_key(cause)
+    if isinstance(cause, OmegaConfBaseException):
+        return f"{_flat(error)}: {_first_line(cause)}".lstrip(": ")
+    return _flat(error)
+
+
+def _missing_key(cause: OmegaConfBaseException) -> str:
+    full_key = str(cause.full_key)
+    parent, _, key = full_key.rpartition(".")
+    siblings = [f"{parent}.{name}" if parent else str(name) for name in cause.parent_node or ()]
+    elsewhere: list[str] = []
+    if not parent:
+        siblings += [path.name for path in CONFIGS.iterdir() if path.is_dir()]
+        elsewhere = [name for name in _dotted(cause.parent_node) if name.endswith(f".{key}")]
+    hint = f" Did you mean {' or '.join(elsewhere[:3])}?" if elsewhere else nearest(full_key, siblings)
+    return f"{full_key} does not exist.{hint} A key that is new is added with +{full_key}=VALUE."
+
+
+def _dotted(config: Any) -> Iterator[str]:
+    """Every key of a config, as `optimizer.lr`, without Hydra's own."""
+    content: Any = OmegaConf.to_container(config)
+    for name, value in content.items():
+        if name != "hydra":
+            yield from _leaves(str(name), value)
+
+
+def _leaves(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(f"{name}.{key}", inner)
+    else:
+        yield name
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _flat(error: BaseException) -> str:
+    return " ".join(str(error).split())

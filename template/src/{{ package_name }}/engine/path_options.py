@@ -1,0 +1,21 @@
+"""Quotes the values of path options, so that a path with `,` `(` `=` `{` or blanks reaches Hydra as it was typed."""
+
+import re
+
+_PATH_OPTION = re.compile(r"(\+{0,2}(?:run|checkpoint|resume|output|paths\.\w+)=)(.+)", re.DOTALL)
+# What Hydra reads as this very text without quotes. A number is not: a directory `2025_01` would become 202501.
+_PLAIN = re.compile(r"(?:[A-Za-z~]|[./]+[A-Za-z_])[\w./-]*")
+
+
+def quote_path_options(words: list[str]) -> list[str]:
+    """The words of a command line with the paths in them quoted where Hydra would read more than a text."""
+    return [_quoted(word) for word in words]
+
+
+def _quoted(word: str) -> str:
+    match = _PATH_OPTION.fullmatch(word)
+    if match is None or _PLAIN.fullmatch(match[2]) or match[2][0] in "'\"[" or "${" in match[2]:
+        return word
+    # Hydra's escapes: backslashes count only before a quote, and there they double.
+    text = re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), match[2])
+    return f"{match[1]}'{text}'"

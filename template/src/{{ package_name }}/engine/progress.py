@@ -1,0 +1,47 @@
+"""What a person sees while a model trains."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import Any
+
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback, RichProgressBar
+
+log = logging.getLogger(__name__)
+
+
+class ProgressBar(RichProgressBar):
+    """Rich's bar, on a terminal only: in a file it would be a heap of half-drawn lines."""
+
+    def __init__(self, refresh_rate: int = 50) -> None:
+        super().__init__(refresh_rate=refresh_rate if sys.stdout.isatty() else 0)
+
+    def get_metrics(self, trainer: Trainer, pl_module: LightningModule) -> dict[str, Any]:
+        metrics = super().get_metrics(trainer, pl_module)
+        metrics.pop("v_num", None)
+        return metrics
+
+
+class EpochLines(Callback):
+    """One line for every epoch: metrics, learning rate and seconds, validation included."""
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.began = time.monotonic()
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        of = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
+        number = f"{trainer.current_epoch + 1}".rjust(len(of) - 1)
+        metrics = trainer.callback_metrics
+        parts = [
+            f"{name} {float(value):.4f}"
+            for stage in ("train/", "val/")
+            for name, value in metrics.items()
+            if name.startswith(stage) and not name.endswith("_step")
+        ]
+        if trainer.optimizers:
+            parts.append(f"lr {trainer.optimizers[0].param_groups[0]['lr']:.2e}")
+        parts.append(f"{time.monotonic() - self.began:.1f} s")
+        log.info("epoch %s%s  %s", number, of, "  ".join(parts))

@@ -1,0 +1,95 @@
+"""Finding runs and rebuilding what they trained, from a checkpoint alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from . import network
+from .config import Config
+from .data_module import DataModule
+from .errors import UserError
+from .module import TrainingModule
+from .run_record import NAME
+from .targets import build
+
+CONFIG_KEY = "config"  # where a checkpoint keeps the whole config
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model and what it was trained with.
+
+    Attributes:
+        checkpoint: The file it came from.
+        config: The resolved config, plain data.
+        module: The LightningModule in evaluation mode, on the CPU.
+        data: The data module; call `setup("fit")` or `setup("test")` for its datasets.
+    """
+
+    checkpoint: Path
+    config: Config
+    module: TrainingModule
+    data: DataModule
+
+
+def load_run(path: str | Path, trusted_targets: list[str] | None = None) -> Run:
+    """Rebuilds a run from its directory (the best checkpoint there) or from a checkpoint file.
+
+    Raises:
+        UserError: there is no checkpoint, or its config names something that must not be built.
+    """
+    checkpoint = find_checkpoint(path)
+    stored = load_checkpoint(checkpoint)
+    config = stored[CONFIG_KEY]
+    trusted = tuple(trusted_targets or ())
+    model = {key: value for key, value in config["model"].items() if key not in ("optimizer", "scheduler")}
+    module: TrainingModule = build(model, "model", trusted)
+    data: DataModule = build(config["data"], "data", trusted)
+    module.load_state_dict(stored["state_dict"])
+    network.prepare(module)
+    return Run(checkpoint, config, module.eval(), data)
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Reads a checkpoint to the CPU; it holds plain containers and tensors only, so no code of it runs."""
+    try:
+        stored = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # unpickling fails in many ways
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"{path} cannot be read as a checkpoint: {reason}") from error
+    if not isinstance(stored, dict) or CONFIG_KEY not in stored or "state_dict" not in stored:
+        raise UserError(f"{path} is no checkpoint of this project: it holds no config and state_dict")
+    return stored
+
+
+def find_checkpoint(path: str | Path) -> Path:
+    """The checkpoint file that `path` (a file or a run directory) means: `best.ckpt`, else `last.ckpt`."""
+    path = Path(path)
+    if path.is_file():
+        return path
+    if not path.exists():
+        raise UserError(f"{path} does not exist: type run=latest, a run's directory, or checkpoint=<file>")
+    for name in ("best.ckpt", "last.ckpt"):
+        if (file := path / "checkpoints" / name).is_file():
+            return file
+    raise UserError(f"{path} holds no checkpoints/best.ckpt or last.ckpt: choose another run")
+
+
+def latest_run(runs: Path) -> Path:
+    """The directory of the run below `runs` that started last, among those that have a checkpoint."""
+    started: list[tuple[str, Path]] = []
+    for record in runs.rglob(NAME):
+        if not any((record.parent / "checkpoints").glob("*.ckpt")):
+            continue
+        try:
+            started.append((json.loads(record.read_text(encoding="utf-8"))["started"], record.parent))
+        except (json.JSONDecodeError, KeyError):
+            continue
+    if not started:
+        raise UserError(f"no run with a checkpoint below {runs.resolve()}: train one first, or name run=<directory>")
+    return max(started)[1]

@@ -1,0 +1,54 @@
+"""How devices work together."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import Any
+
+import hydra
+from lightning.pytorch.plugins.environments import ClusterEnvironment, LightningEnvironment, TorchElasticEnvironment
+from lightning.pytorch.strategies import DDPStrategy, Strategy
+
+from .devices import Devices
+from .errors import UserError
+
+log = logging.getLogger(__name__)
+
+
+def make_strategy(config: dict[str, Any], devices: Devices) -> Strategy | str:
+    """The strategy that `strategy=` names, or any other that a `_target_` names.
+
+    Several devices without a choice work as with `ddp`: one process per device, gradients averaged. DataParallel,
+    which copies the model in every step, is not offered.
+    """
+    if "_target_" in config:
+        strategy: Strategy = hydra.utils.instantiate(config, _convert_="all")
+        return strategy
+    if config["name"] not in ("auto", "ddp"):
+        raise UserError(f"strategy.name must be auto or ddp, or strategy._target_ a class (got {config['name']!r})")
+    if devices.world_size == 1:
+        return "auto"
+    return DDPStrategy(
+        timeout=timedelta(seconds=config["timeout"]),
+        process_group_backend="nccl" if devices.kind == "cuda" else "gloo",
+        find_unused_parameters=config["find_unused_parameters"],
+        static_graph=config["static_graph"],
+        gradient_as_bucket_view=config["gradient_as_bucket_view"],
+        bucket_cap_mb=config["bucket_cap_mb"],
+    )
+
+
+def wants_sync_batchnorm(config: dict[str, Any], devices: Devices) -> bool:
+    """SyncBatchNorm exists for GPUs only; on the CPU each process normalises its own share, and the log says so."""
+    if devices.world_size == 1 or not config.get("sync_batchnorm", False):
+        return False
+    if devices.kind == "cpu":
+        log.info("BatchNorm is not synchronised: it cannot be on the CPU; model.net.norm=group needs no synchronisation")
+        return False
+    return True
+
+
+def environment(devices: Devices) -> ClusterEnvironment:
+    """Who started this process, told to Lightning, which would otherwise guess from variables that a shell may leak."""
+    return LightningEnvironment() if devices.world_size == 1 else TorchElasticEnvironment()

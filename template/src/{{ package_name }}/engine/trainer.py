@@ -1,0 +1,66 @@
+"""The Trainer of a run, from its config."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hydra
+from lightning.pytorch import Callback, Trainer
+from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.loggers import Logger
+
+from . import strategy
+from .checkpoints import AtomicCheckpointIO, StoreConfig
+from .config import Config
+from .devices import Devices
+from .errors import UserError
+from .fast_loop import SilentProfiler, skip_empty_hooks
+from .header import Header
+from .metrics import StageMetrics
+from .monitors import MonitorCheck
+
+DECIDED = ("accelerator", "devices", "num_nodes")  # read by `engine.devices`
+
+
+def make_trainer(config: Config, devices: Devices, precision: str, loggers: list[Logger]) -> Trainer:
+    """Builds callbacks, strategy and Trainer. Every other key of `trainer` is an argument of Lightning's Trainer."""
+    callbacks = [
+        Header(config, devices, precision),
+        StageMetrics(),
+        MonitorCheck(),
+        StoreConfig(config),
+        *_instances(config["callbacks"]),
+        *_instances(config["checkpoint"]),
+    ]
+    skip_empty_hooks(callbacks)
+    profiler = config.get("profiler")
+    arguments = {key: value for key, value in config["trainer"].items() if key not in DECIDED}
+    try:
+        return Trainer(
+            accelerator=devices.kind,
+            devices=len(devices.indices) if devices.kind == "cpu" else list(devices.indices),
+            num_nodes=devices.num_nodes,
+            strategy=strategy.make_strategy(config["strategy"], devices),
+            sync_batchnorm=strategy.wants_sync_batchnorm(config["strategy"], devices),
+            use_distributed_sampler=False,  # the loaders share the samples, without padding
+            precision=precision,  # type: ignore[arg-type]
+            deterministic=config["seeding"]["deterministic"],
+            logger=loggers or False,
+            callbacks=callbacks,
+            plugins=[AtomicCheckpointIO(), strategy.environment(devices)],
+            profiler=hydra.utils.instantiate(profiler) if profiler else SilentProfiler(),
+            default_root_dir=config["paths"]["run"],
+            enable_checkpointing=any(isinstance(callback, Checkpoint) for callback in callbacks),
+            enable_progress_bar=any(type(callback).__name__ == "ProgressBar" for callback in callbacks),
+            enable_model_summary=False,
+            **arguments,
+        )
+    except TypeError as error:
+        if "unexpected keyword argument" in str(error):
+            key = str(error).rpartition("argument ")[2]
+            raise UserError(f"trainer has no argument {key}: see lightning.pytorch.Trainer for its arguments") from error
+        raise
+
+
+def _instances(configs: dict[str, Any]) -> list[Callback]:
+    return [hydra.utils.instantiate(config, _convert_="all") for config in configs.values() if config]

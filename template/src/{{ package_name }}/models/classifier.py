@@ -1,0 +1,28 @@
+"""The LightningModule: what is computed for a batch, which loss, which metrics."""
+
+from typing import Any
+
+from torch import Tensor, nn
+from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
+
+from ..engine.module import Step, TrainingModule
+
+
+class ImageClassifier(TrainingModule):
+    """Classifies images into `num_classes`; the network returns logits."""
+
+    def __init__(self, net: nn.Module, num_classes: int, label_smoothing: float = 0.0, **training: Any) -> None:
+        super().__init__(**training)
+        self.net = net
+        self.criterion = nn.CrossEntropyLoss(label_smoothing=label_smoothing)
+        self.track(accuracy=MulticlassAccuracy(num_classes, average="micro", validate_args=False))
+        self.track(f1=MulticlassF1Score(num_classes, validate_args=False), stages=("val", "test"))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Maps images `[B, C, H, W]` float32 to logits `[B, num_classes]`."""
+        return self.net(images)
+
+    def step(self, batch: tuple[Tensor, Tensor]) -> Step:
+        images, labels = batch
+        logits = self(images)
+        return Step(loss=self.criterion(logits, labels), outputs=logits, targets=labels)

@@ -1,0 +1,53 @@
+"""Building blocks that the networks share."""
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+Norm = Literal["batch", "group", "layer"]
+Activation = Literal["relu", "gelu", "silu", "tanh"]
+
+ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}
+
+
+def make_activation(name: Activation) -> nn.Module:
+    return ACTIVATIONS[name]()
+
+
+def make_norm(name: Norm, channels: int, momentum: float = 0.1) -> nn.Module:
+    """Normalises feature maps `[B, C, H, W]`.
+
+    `batch` needs some 8 samples a device or more; `group` (32 groups, fewer where they do not divide) and `layer`
+    (one group, Wu and He 2018) do not look at the batch.
+    """
+    if name == "batch":
+        return nn.BatchNorm2d(channels, momentum=momentum)
+    groups = 1 if name == "layer" else next(n for n in (32, 16, 8, 4, 2, 1) if channels % n == 0)
+    return nn.GroupNorm(groups, channels)
+
+
+class ResidualBlock(nn.Module):
+    """Two 3×3 convolutions around a shortcut (He et al. 2016), `[B, in, H, W]` to `[B, out, H / stride, W / stride]`."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        stride: int = 1,
+        norm: Norm = "batch",
+        activation: Activation = "relu",
+        norm_momentum: float = 0.1,
+    ) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(in_channels, out_channels, 3, stride, padding=1, bias=False)
+        self.norm1 = make_norm(norm, out_channels, norm_momentum)
+        self.conv2 = nn.Conv2d(out_channels, out_channels, 3, padding=1, bias=False)
+        self.norm2 = make_norm(norm, out_channels, norm_momentum)
+        self.activation = make_activation(activation)
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or in_channels != out_channels:
+            self.shortcut = nn.Conv2d(in_channels, out_channels, 1, stride, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.activation(self.norm1(self.conv1(x)))
+        return self.activation(self.norm2(self.conv2(hidden)) + self.shortcut(x))

@@ -1,0 +1,44 @@
+"""A multilayer perceptron: the baseline that every other network must beat."""
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from ..engine.initialisation import initialise
+from .layers import Activation, make_activation
+
+
+class MLP(nn.Module):
+    """Linear layers with BatchNorm and an activation over the flattened image.
+
+    Args:
+        channels, image_size: Images are `[B, channels, image_size, image_size]`.
+        num_classes: Number of logits.
+        hidden: Features of each hidden layer.
+        activation: `relu`, `gelu`, `silu` or `tanh`; it also chooses the initialisation.
+        dropout: Share of the features that are dropped after each hidden layer.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        image_size: int,
+        num_classes: int,
+        hidden: Sequence[int] = (256, 256),
+        activation: Activation = "relu",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        inputs = channels * image_size**2
+        layers: list[nn.Module] = []
+        for features in hidden:
+            layers += [nn.Linear(inputs, features), nn.BatchNorm1d(features), make_activation(activation)]
+            layers += [nn.Dropout(dropout)] if dropout else []
+            inputs = features
+        self.hidden = nn.Sequential(*layers)
+        self.head = nn.Linear(inputs, num_classes)
+        initialise(self, activation, last=self.head)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Maps images `[B, channels, image_size, image_size]` float32 to logits `[B, num_classes]`."""
+        return self.head(self.hidden(images.flatten(1)))
