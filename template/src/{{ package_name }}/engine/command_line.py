@@ -10,7 +10,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 from . import help_page
-from .config_folder import PACKAGE, SCRIPT, command_names, has_config, nearest
+from .config_folder import PACKAGE, SCRIPT, command_names, config_file, did_you_mean, nearest
 from .errors import UserError
 
 
@@ -47,7 +47,8 @@ def _answer(program: str, words: list[str]) -> None:
         completion.answer(rest)
     elif name not in command_names():
         raise UserError(
-            f"{name} is no command.{nearest(name, command_names())} Commands: {', '.join(command_names())}."
+            f"{name} is no command.{did_you_mean(nearest(name, command_names()))} "
+            f"Commands: {', '.join(command_names())}."
         )
     elif not {"-h", "--help"}.isdisjoint(rest):
         sys.stdout.write(help_page.command(program, name))
@@ -57,7 +58,7 @@ def _answer(program: str, words: list[str]) -> None:
 
 
 def _run(name: str) -> None:
-    if has_config(name):
+    if config_file(name):
         from . import hydra_command
 
         hydra_command.run(name)
@@ -75,7 +76,7 @@ def _version() -> str:
 def _reader_left() -> bool:
     """Whether nobody reads stdout any more, as after `| head`; if so, what is left to write goes nowhere."""
     try:
-        sys.stdout.flush()
+        os.write(sys.stdout.fileno(), b"\n")
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return True

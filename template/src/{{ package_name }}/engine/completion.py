@@ -6,7 +6,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib import import_module
 
-from .config_folder import PACKAGE, SCRIPT, command_names, groups, has_config, is_group
+from .config_folder import PACKAGE, SCRIPT, command_names, config_file, groups, is_group, keys
 from .errors import UserError
 
 
@@ -18,7 +18,7 @@ def answer(words: list[str]) -> None:
     if action == "query":
         text = ("\n" if shell == "fish" else " ").join(_suggestions(os.environ.get("COMP_LINE", ""))) + "\n"
     else:
-        text = _hydra(next(filter(has_config, command_names())), f"{action}={shell}")
+        text = _hydra(next(filter(config_file, command_names())), f"{action}={shell}")
     if shell == "zsh" and action == "install":
         text = f"autoload -Uz bashcompinit && bashcompinit\n{text}"
     if shell != "fish" and action == "uninstall":
@@ -31,7 +31,7 @@ def _suggestions(line: str) -> list[str]:
     if len(words) < 2 or (len(words) == 2 and not line.endswith(" ")):
         return [name for name in command_names() if name.startswith(words[1] if len(words) == 2 else "")]
     command = words[1]
-    if command not in command_names() or not has_config(command):
+    if command not in command_names() or config_file(command) is None:
         return []
     program, _, rest = line.split(maxsplit=2) if len(words) > 2 else (words[0], command, "")
     os.environ["COMP_LINE"] = f"{program} {rest}"
@@ -43,7 +43,7 @@ def _suggestions(line: str) -> list[str]:
 def _is_offered(command: str, word: str) -> bool:
     """False for the folders in `configs/` that the command does not choose from."""
     group = word.lstrip("+~").partition("=")[0].rstrip("/")
-    return not is_group(group) or group in groups(command)
+    return not is_group(group) or group in groups(command) or group in (key.name for key in keys(command))
 
 
 def _hydra(command: str, request: str) -> str:

@@ -28,9 +28,16 @@ def command_names() -> list[str]:
     return sorted(path.stem for path in COMMANDS.glob("[!_]*.py"))
 
 
-def has_config(command: str) -> bool:
-    """Whether Hydra composes this command's arguments."""
-    return (CONFIGS / f"{command}.yaml").is_file()
+def config_file(command: str) -> Path | None:
+    """What Hydra composes a command's arguments from, if it does.
+
+    Commands that choose from no group have their file in `configs/commands/`, where Hydra sees no group either:
+    `evaluate checkpoint=FILE` would otherwise mean an option of the group `checkpoint`.
+    """
+    for folder in (CONFIGS, CONFIGS / "commands"):
+        if (path := folder / f"{command}.yaml").is_file():
+            return path
+    return None
 
 
 def is_group(name: str) -> bool:
@@ -39,19 +46,20 @@ def is_group(name: str) -> bool:
 
 
 @cache
-def groups(config: str) -> dict[str, list[str]]:
-    """The groups that a config can choose from, each with the options that it takes by default."""
-    return dict(_defaults(config))
+def groups(command: str) -> dict[str, list[str]]:
+    """The groups that a command can choose from, each with the options that it takes by default."""
+    path = config_file(command)
+    return dict(_defaults(path)) if path else {}
 
 
-def _defaults(config: str) -> Iterator[tuple[str, list[str]]]:
-    import yaml
+def _defaults(path: Path) -> Iterator[tuple[str, list[str]]]:
+    import yaml  # pyrefly: ignore[untyped-import]
 
-    content = yaml.safe_load((CONFIGS / f"{config}.yaml").read_text(encoding="utf-8")) or {}
+    content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     for entry in content.get("defaults", []):
         if isinstance(entry, str):
-            if entry != "_self_" and has_config(entry):
-                yield from _defaults(entry)
+            if (inner := path.parent / f"{entry}.yaml").is_file():
+                yield from _defaults(inner)
             continue
         ((group, chosen),) = entry.items()
         group = group.removeprefix("optional ").partition("@")[0].lstrip("/")
@@ -71,12 +79,13 @@ def _first_comment(path: Path) -> str:
     return ""
 
 
-def keys(config: str) -> list[Key]:
-    """The keys that a config file sets itself, each with the comment beside it or above it."""
+def keys(command: str) -> list[Key]:
+    """The keys that a command's config file sets itself, each with the comment beside it or above it."""
+    path = config_file(command)
     found: list[Key] = []
     above: list[str] = []
     parents: list[tuple[int, str]] = []
-    for line in (CONFIGS / f"{config}.yaml").read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines() if path else ():
         if line.lstrip().startswith("#"):
             above.append(line.lstrip("# "))
             continue
@@ -89,7 +98,11 @@ def keys(config: str) -> list[Key]:
     return found
 
 
-def nearest(word: str, names: Iterable[str]) -> str:
-    """` Did you mean a or b?` with the names that are spelled almost like `word`, or nothing."""
-    close = difflib.get_close_matches(word, sorted(set(names)), n=3, cutoff=0.6)
-    return f" Did you mean {' or '.join(close)}?" if close else ""
+def nearest(word: str, names: Iterable[str]) -> list[str]:
+    """The names that are spelled almost like `word`, at most three."""
+    return difflib.get_close_matches(word, sorted(set(names)), n=3, cutoff=0.6)
+
+
+def did_you_mean(names: list[str]) -> str:
+    """` Did you mean a or b?`, or nothing."""
+    return f" Did you mean {' or '.join(names)}?" if names else ""

@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterable
 
-from .config_folder import COMMANDS, SCRIPT, command_names, groups, has_config, keys, options
+from .config_folder import COMMANDS, SCRIPT, command_names, config_file, groups, keys, options
 
 _FLAGS = [
     ("-m", "run every combination of values: optimizer=adam,sgd"),
@@ -37,7 +37,7 @@ def overview(program: str) -> str:
 def command(program: str, name: str) -> str:
     """One command: what it does, its groups, its keys."""
     text = _docstring(name).replace("{prog}", f"{program} {name}")
-    if not has_config(name):
+    if config_file(name) is None:
         return f"usage: {program} {name} ...\n\n{text}\n"
     sections = [f"usage: {program} {name} [GROUP=OPTION ...] [KEY=VALUE ...] [FLAG ...]", text]
     if groups(name):
@@ -75,7 +75,7 @@ def _table(rows: list[tuple[str, str]]) -> list[str]:
     """Two columns; a long text goes on below itself, a long name has its text on the next line."""
     width = min(max(shutil.get_terminal_size().columns, 80), 120)
     column = min(max(len(name) for name, _ in rows), 32) + 4
-    lines = []
+    lines: list[str] = []
     for name, text in rows:
         first = f"  {name}".ljust(column) if len(name) + 4 <= column else f"  {name}\n{' ' * column}"
         lines += [(first + ("\n" + " " * column).join(textwrap.wrap(text, width - column))).rstrip()]

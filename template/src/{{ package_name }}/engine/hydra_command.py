@@ -4,7 +4,7 @@ import functools
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
 from itertools import islice
@@ -16,7 +16,7 @@ from hydra.core.override_parser.types import IntervalSweep, ValueType
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from .config_folder import PACKAGE, is_group
+from .config_folder import PACKAGE, groups, is_group
 from .errors import UserError
 from .one_line_errors import one_line
 from .path_options import quote_path_options
@@ -24,8 +24,8 @@ from .path_options import quote_path_options
 _SWITCH = "HYDRA_FULL_ERROR"
 _ASKED = os.environ.get(_SWITCH)  # read before the switch is touched
 _SWEEP = {"-m", "--multirun"}
-_LONG = {"cfg", "resolve", "package", "run", "config-path", "config-name", "config-dir", "info", "hydra-help"}
-_FLAGS = _SWEEP | {f"--{name}" for name in _LONG} | {"-c", "-p", "-r", "-cp", "-cn", "-cd", "-i", "--experimental-rerun"}
+_LONG = "cfg resolve package run config-path config-name config-dir info hydra-help experimental-rerun"
+_FLAGS = _SWEEP | {"-c", "-p", "-r", "-cp", "-cn", "-cd", "-i"} | {f"--{name}" for name in _LONG.split()}
 
 
 def job(task: Callable[[DictConfig], Any]) -> Callable[[DictConfig], Any]:
@@ -63,14 +63,14 @@ def run(name: str) -> None:
             sys.argv[:] = [program, *words]
             main()
         except Exception as error:
-            message = one_line(error)
+            message = one_line(error, groups(name))
             if message is None or _ASKED == "1":
                 raise
             raise UserError(message) from error
 
 
 @contextmanager
-def _full_errors(value: str | None) -> Iterator[None]:
+def _full_errors(value: str | None) -> Generator[None]:
     before = os.environ.pop(_SWITCH, None)
     if value is not None:
         os.environ[_SWITCH] = value

@@ -1,6 +1,6 @@
 """One line for each mistake that Hydra or OmegaConf finds in a command line or in a config."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hydra.errors import HydraException, InstantiationException, MissingConfigException, OverrideParseException
@@ -15,14 +15,19 @@ from omegaconf.errors import (
     OmegaConfBaseException,
 )
 
-from .config_folder import CONFIGS, nearest
+from .config_folder import did_you_mean, nearest
 from .errors import UserError
 
 _CONFIG_MISTAKES = (GrammarParseError, InterpolationKeyError, InterpolationResolutionError, MissingMandatoryValue)
 
 
-def one_line(error: BaseException) -> str | None:
-    """What is wrong and what to type, or None where the error is a bug that deserves its traceback."""
+def one_line(error: BaseException, groups: Iterable[str] = ()) -> str | None:
+    """What is wrong and what to type, or None where the error is a bug that deserves its traceback.
+
+    Args:
+        error: What was raised.
+        groups: The groups that could have been meant; one that is null by default is no key of the config.
+    """
     chain = list(_causes(error))
     for cause in chain:
         if isinstance(cause, UserError):
@@ -39,7 +44,7 @@ def one_line(error: BaseException) -> str | None:
     if isinstance(error, OverrideParseException):
         return _unreadable(error)
     if isinstance(error, HydraException):
-        return _composition(error)
+        return _composition(error, groups)
     return None
 
 
@@ -53,7 +58,8 @@ def _missing_config(error: MissingConfigException) -> str:
     group, _, option = (error.missing_cfg_file or "").rpartition("/")
     if not group or error.options is None:
         return _flat(error)
-    return f"{group}={option} does not exist.{nearest(option, error.options)} Options: {', '.join(error.options)}."
+    hint = did_you_mean(nearest(option, error.options))
+    return f"{group}={option} does not exist.{hint} Options: {', '.join(error.options)}."
 
 
 def _unreadable(error: OverrideParseException) -> str:
@@ -65,24 +71,23 @@ def _unreadable(error: OverrideParseException) -> str:
     )
 
 
-def _composition(error: HydraException) -> str:
+def _composition(error: HydraException, groups: Iterable[str]) -> str:
     cause = error.__cause__
     if isinstance(cause, (ConfigAttributeError, ConfigKeyError)) and cause.full_key:
-        return _missing_key(cause)
+        return _missing_key(cause, groups)
     if isinstance(cause, OmegaConfBaseException):
         return f"{_flat(error)}: {_first_line(cause)}".lstrip(": ")
     return _flat(error)
 
 
-def _missing_key(cause: OmegaConfBaseException) -> str:
+def _missing_key(cause: OmegaConfBaseException, groups: Iterable[str]) -> str:
     full_key = str(cause.full_key)
-    parent, _, key = full_key.rpartition(".")
-    siblings = [f"{parent}.{name}" if parent else str(name) for name in cause.parent_node or ()]
-    elsewhere: list[str] = []
+    parent, dot, key = full_key.rpartition(".")
+    known = {str(name) for name in cause.parent_node or ()} - {"hydra"}
+    meant = [f"{parent}{dot}{name}" for name in nearest(key, known if parent else known.union(groups))]
     if not parent:
-        siblings += [path.name for path in CONFIGS.iterdir() if path.is_dir()]
-        elsewhere = [name for name in _dotted(cause.parent_node) if name.endswith(f".{key}")]
-    hint = f" Did you mean {' or '.join(elsewhere[:3])}?" if elsewhere else nearest(full_key, siblings)
+        meant = [name for name in _dotted(cause.parent_node) if name.endswith(f".{key}")][:3] or meant
+    hint = did_you_mean(meant) or (f" {parent or 'The config'} has {', '.join(sorted(known))}." if known else "")
     return f"{full_key} does not exist.{hint} A key that is new is added with +{full_key}=VALUE."
 
 
