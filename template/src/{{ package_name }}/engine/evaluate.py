@@ -12,7 +12,7 @@ from . import logs, strategy
 from .devices import choose
 from .errors import UserError
 from .fast_loop import SilentProfiler
-from .header import device_name, metrics_table
+from .header import device_name, metrics_table, short
 from .metrics import StageMetrics
 from .precision import choose_precision
 from .runs import Run, latest_run, load_run
@@ -44,7 +44,7 @@ def _chosen(config: dict[str, Any]) -> Path:
 def _measure(run: Run, split: str, accelerator: str) -> dict[str, float]:
     devices = choose(accelerator, 1)
     precision = choose_precision(run.config["amp"]["precision"], devices.kind)
-    log.info("checkpoint %s\ndevice     %s\nprecision  %s", run.checkpoint, device_name(devices), precision)
+    log.info("checkpoint %s\ndevice     %s\nprecision  %s", short(run.checkpoint), device_name(devices), precision)
     trainer = Trainer(
         accelerator=devices.kind,
         devices=1,

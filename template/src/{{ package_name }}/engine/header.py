@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
@@ -25,10 +26,10 @@ class Header(Callback):
         self.precision = precision
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        for line in self._lines(trainer):
+        for line in self._lines(trainer, pl_module):
             log.info(line)
 
-    def _lines(self, trainer: Trainer) -> list[str]:
+    def _lines(self, trainer: Trainer, module: LightningModule) -> list[str]:
         config, devices = self.config, self.devices
         batch, accumulate = config["data"]["batch_size"], trainer.accumulate_grad_batches
         steps = math.ceil(trainer.num_training_batches / accumulate)
@@ -36,7 +37,8 @@ class Header(Callback):
         seeding = config["seeding"]
         return [
             f"project    {config['project']}",
-            f"run        {config['paths']['run']}",
+            f"run        {short(config['paths']['run'])}",
+            f"model      {_model_name(module)}, {sum(weight.numel() for weight in module.parameters()):,} parameters",
             f"device     {device_name(devices)}",
             f"precision  {self.precision}" + (" (amp=auto)" if config["amp"]["precision"] == "auto" else ""),
             f"seed       {seeding['seed']}" + (", deterministic kernels" if seeding["deterministic"] else ""),
@@ -44,6 +46,17 @@ class Header(Callback):
             f" × {trainer.world_size} {'device' if trainer.world_size == 1 else 'devices'} × {accumulate} accumulated",
             f"steps      {steps} an epoch, {total if math.isfinite(total) and total > 0 else 'no end of'} in all",
         ]
+
+
+def short(path: str | Path) -> str:
+    """A path below the current directory without it, any other as it is."""
+    path = Path(path)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _model_name(module: LightningModule) -> str:
+    net = getattr(module, "net", None)
+    return type(module).__name__ + (f" with {type(net).__name__}" if net is not None else "")
 
 
 def device_name(devices: Devices) -> str:

@@ -28,7 +28,7 @@ _LONG = "cfg resolve package run config-path config-name config-dir info hydra-h
 _FLAGS = _SWEEP | {"-c", "-p", "-r", "-cp", "-cn", "-cd", "-i"} | {f"--{name}" for name in _LONG.split()}
 
 
-def job(task: Callable[[DictConfig], Any]) -> Callable[[DictConfig], Any]:
+def hydra_job(task: Callable[[DictConfig], Any]) -> Callable[[DictConfig], Any]:
     """Decorates what `hydra.main` runs, below `@hydra.main(...)`: a mistake that the job finds ends it with one line.
 
     In a sweep the mistake stays an exception, so that the other jobs go on.
@@ -55,7 +55,7 @@ def run(name: str) -> None:
     _refuse_unknown_flags(program, words)
     words = quote_path_options(words)
     main = import_module(f"{PACKAGE}.commands.{name}").main
-    # Hydra's documented switch for full tracebacks also lets its exceptions out of `hydra.main`; `job` resets it.
+    # Hydra's documented switch for full tracebacks also lets its exceptions out of `hydra.main`; `hydra_job` resets it.
     with _full_errors("1"):
         try:
             if not _SWEEP.isdisjoint(words):

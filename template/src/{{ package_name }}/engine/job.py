@@ -18,7 +18,7 @@ from . import loggers, logs, network
 from .config import Config
 from .data_module import DataModule
 from .devices import Devices
-from .header import metrics_table
+from .header import metrics_table, short
 from .module import TrainingModule
 from .precision import choose_precision
 from .provenance import provenance
@@ -79,7 +79,7 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord) -> di
         metrics |= _test(trainer, module, data, best)
     record.update(metrics=metrics)
     if best is not None and rank == 0:
-        log.info("\nevaluate   %s evaluate run=%s", config["project"], config["paths"]["run"])
+        log.info("\nevaluate   %s evaluate run=%s", config["project"], short(config["paths"]["run"]))
     return metrics
 
 

@@ -64,9 +64,8 @@ class TrainingModule(PlainHookName):
         self.mode: Literal["min", "max"] = mode
         self.compile_network = compile
         self.channels_last = channels_last
-        self.train_metrics = nn.ModuleDict({"loss": MeanLoss()})
-        self.val_metrics = nn.ModuleDict({"loss": MeanLoss()})
-        self.test_metrics = nn.ModuleDict({"loss": MeanLoss()})
+        # not plain "train", which is a method of every module
+        self.metrics = nn.ModuleDict({f"{stage}_metrics": nn.ModuleDict({"loss": MeanLoss()}) for stage in STAGES})
 
     def track(self, *, stages: Iterable[str] = STAGES, **metrics: Metric) -> None:
         """Adds metrics under `<stage>/<name>`: updated every step with outputs and targets, logged once an epoch."""
@@ -75,7 +74,8 @@ class TrainingModule(PlainHookName):
 
     def metrics_of(self, stage: str) -> nn.ModuleDict:
         """The metrics of `train`, `val` or `test` by name; `loss` is always among them."""
-        metrics: nn.ModuleDict = getattr(self, f"{stage}_metrics")
+        metrics = self.metrics[f"{stage}_metrics"]
+        assert isinstance(metrics, nn.ModuleDict)
         return metrics
 
     def step(self, batch: Any) -> Step:
