@@ -207,7 +207,7 @@ from {PACKAGE}.engine import hydra_command
 from {PACKAGE}.engine.errors import UserError
 
 @hydra.main(version_base="1.3", config_path="CONFIGS", config_name="evaluate")
-@hydra_command.job
+@hydra_command.hydra_job
 def main(config):
     if config.split == "mistake":
         raise UserError("split=mistake: type another")
