@@ -54,16 +54,11 @@ def _answer(program: str, words: list[str]) -> None:
         sys.stdout.write(help_page.command(program, name))
     else:
         sys.argv[:] = [f"{program} {name}", *rest]
-        _run(name)
-
-
-def _run(name: str) -> None:
-    if config_file(name):
+        if config_file(name) is None:
+            sys.exit(import_module(f"{PACKAGE}.commands.{name}").main())
         from . import hydra_command
 
         hydra_command.run(name)
-    else:
-        sys.exit(import_module(f"{PACKAGE}.commands.{name}").main())
 
 
 def _version() -> str:

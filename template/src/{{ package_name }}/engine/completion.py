@@ -6,7 +6,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib import import_module
 
-from .config_folder import PACKAGE, SCRIPT, command_names, config_file, groups, is_group, keys
+from .config_folder import PACKAGE, SCRIPT, command_names, config_file, groups, is_group
 from .errors import UserError
 
 
@@ -43,7 +43,7 @@ def _suggestions(line: str) -> list[str]:
 def _is_offered(command: str, word: str) -> bool:
     """False for the folders in `configs/` that the command does not choose from."""
     group = word.lstrip("+~").partition("=")[0].rstrip("/")
-    return not is_group(group) or group in groups(command) or group in (key.name for key in keys(command))
+    return not groups(command) or not is_group(group) or group in groups(command)
 
 
 def _hydra(command: str, request: str) -> str:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 PACKAGE = __name__.partition(".")[0]
 SCRIPT = PACKAGE.replace("_", "-")
@@ -13,14 +12,6 @@ COMMANDS = Path(__file__).parents[1] / "commands"
 CONFIGS = Path(__file__).parents[1] / "configs"
 
 _KEY = re.compile(r"( *)([A-Za-z_]\w*):(?: +(.*?))?(?: +# *(.*))?$")
-
-
-class Key(NamedTuple):
-    """A key of a config file, as `seeding.seed`, with its value as written and its comment."""
-
-    name: str
-    value: str
-    comment: str
 
 
 def command_names() -> list[str]:
@@ -79,13 +70,12 @@ def _first_comment(path: Path) -> str:
     return ""
 
 
-def keys(command: str) -> list[Key]:
-    """The keys that a command's config file sets itself, each with the comment beside it or above it."""
-    path = config_file(command)
-    found: list[Key] = []
+def keys(path: Path) -> dict[str, str]:
+    """The keys that a config file sets itself, as `seeding.seed=42`, each with the comment beside it or above it."""
+    found: dict[str, str] = {}
     above: list[str] = []
     parents: list[tuple[int, str]] = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path else ():
+    for line in path.read_text(encoding="utf-8").splitlines():
         if line.lstrip().startswith("#"):
             above.append(line.lstrip("# "))
             continue
@@ -93,7 +83,7 @@ def keys(command: str) -> list[Key]:
             indent, name, value, beside = match.groups(default="")
             parents = [parent for parent in parents if parent[0] < len(indent)] + [(len(indent), name)]
             if value and parents[0][1] not in ("defaults", "hydra"):
-                found.append(Key(".".join(name for _, name in parents), value, beside or " ".join(above)))
+                found[f"{'.'.join(name for _, name in parents)}={value}"] = beside or " ".join(above)
         above = []
     return found
 

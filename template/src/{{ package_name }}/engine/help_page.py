@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from .config_folder import COMMANDS, SCRIPT, command_names, config_file, groups, keys, options
 
 _FLAGS = [
-    ("-m", "run every combination of values: optimizer=adam,sgd"),
+    ("-m", "run every combination of the values that stand between commas, as in key=1,2"),
     ("--cfg job", "print the composed config and stop; with --resolve, its interpolations filled in"),
     ("--info defaults", "print where the config comes from and stop"),
     ("--hydra-help", "print Hydra's own flags"),
@@ -37,24 +37,22 @@ def overview(program: str) -> str:
 def command(program: str, name: str) -> str:
     """One command: what it does, its groups, its keys."""
     text = _docstring(name).replace("{prog}", f"{program} {name}")
-    if config_file(name) is None:
+    config = config_file(name)
+    if config is None:
         return f"usage: {program} {name} ...\n\n{text}\n"
-    sections = [f"usage: {program} {name} [GROUP=OPTION ...] [KEY=VALUE ...] [FLAG ...]", text]
-    if groups(name):
-        sections.append(_section("Groups (* by default)", _group_rows(name)))
-    rows = [(f"{key.name}={key.value}", key.comment) for key in keys(name)]
-    if rows:
-        sections.append(_section("Keys", rows))
-    sections.append(_section("Flags", _FLAGS))
-    return "\n\n".join(sections) + "\n"
-
-
-def _group_rows(name: str) -> list[tuple[str, str]]:
-    return [
-        (f"{'*' if option in defaults else ' '} {group}={option}", comment)
-        for group, defaults in groups(name).items()
-        for option, comment in options(group).items()
+    sections = [
+        f"usage: {program} {name}{' [GROUP=OPTION ...]' if groups(name) else ''} [KEY=VALUE ...] [FLAG ...]",
+        text,
     ]
+    if groups(name):
+        rows = [
+            (f"{'*' if option in defaults else ' '} {group}={option}", comment)
+            for group, defaults in groups(name).items()
+            for option, comment in options(group).items()
+        ]
+        sections.append(_section("Groups (* by default)", rows))
+    sections += [_section("Keys", keys(config).items()), _section("Flags", _FLAGS)]
+    return "\n\n".join(sections) + "\n"
 
 
 def _docstring(name: str) -> str:

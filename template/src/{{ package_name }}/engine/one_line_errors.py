@@ -15,6 +15,7 @@ from omegaconf.errors import (
     OmegaConfBaseException,
 )
 
+from .config import flat
 from .config_folder import did_you_mean, nearest
 from .errors import UserError
 
@@ -24,9 +25,7 @@ _CONFIG_MISTAKES = (GrammarParseError, InterpolationKeyError, InterpolationResol
 def one_line(error: BaseException, groups: Iterable[str] = ()) -> str | None:
     """What is wrong and what to type, or None where the error is a bug that deserves its traceback.
 
-    Args:
-        error: What was raised.
-        groups: The groups that could have been meant; one that is null by default is no key of the config.
+    `groups` are those that could have been meant: one that is null by default is no key of the config.
     """
     chain = list(_causes(error))
     for cause in chain:
@@ -86,25 +85,10 @@ def _missing_key(cause: OmegaConfBaseException, groups: Iterable[str]) -> str:
     known = {str(name) for name in cause.parent_node or ()} - {"hydra"}
     meant = [f"{parent}{dot}{name}" for name in nearest(key, known if parent else known.union(groups))]
     if not parent:
-        meant = [name for name in _dotted(cause.parent_node) if name.endswith(f".{key}")][:3] or meant
+        config: Any = OmegaConf.to_container(cause.parent_node)
+        meant = [name for name in flat({**config, "hydra": None}) if name.endswith(f".{key}")][:3] or meant
     hint = did_you_mean(meant) or (f" {parent or 'The config'} has {', '.join(sorted(known))}." if known else "")
     return f"{full_key} does not exist.{hint} A key that is new is added with +{full_key}=VALUE."
-
-
-def _dotted(config: Any) -> Iterator[str]:
-    """Every key of a config, as `optimizer.lr`, without Hydra's own."""
-    content: Any = OmegaConf.to_container(config)
-    for name, value in content.items():
-        if name != "hydra":
-            yield from _leaves(str(name), value)
-
-
-def _leaves(name: str, value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _leaves(f"{name}.{key}", inner)
-    else:
-        yield name
 
 
 def _first_line(error: BaseException) -> str:
