@@ -29,7 +29,7 @@ echo "Making the project in $destination"
 "$BIN/python" -W ignore -m copier copy --quiet --defaults --overwrite --vcs-ref HEAD "$@" "$checkout" "$destination"
 
 echo "Installing it (some minutes the first time)"
-unset MAKEFLAGS MFLAGS MAKEOVERRIDES # the project's Makefile has variables of the same names
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES VENV ARGS # the project's Makefile has variables of the same names
 make --silent -C "$destination" install PYTHON="$BIN/python"
 
 make --silent -C "$destination" train

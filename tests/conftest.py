@@ -1,0 +1,127 @@
+"""One clone of the template and one render of each set of answers for all workers of a session."""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import copier
+import pytest
+from answers import ROOT
+from filelock import FileLock
+from projects import git, run
+
+VERSION = "v999.0.0"
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "RAYON_NUM_THREADS")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leaves nothing of the person who runs the tests: settings of Git and Copier, accounts, devices, threads."""
+    nowhere = os.devnull
+    for name in list(os.environ):
+        if name.startswith(("GIT_", "COPIER_", "WANDB_", "MLFLOW_", "HYDRA_", "MAKE", "MFLAGS")):
+            del os.environ[name]
+    for name in ("VENV", "ARGS", "DATA", "DEST", "BIN", "PYTHONPATH", "PYTHONWARNINGS"):
+        os.environ.pop(name, None)
+    os.environ |= {
+        "GIT_CONFIG_GLOBAL": nowhere,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": "A",
+        "GIT_AUTHOR_EMAIL": "a@example.com",
+        "GIT_COMMITTER_NAME": "A",
+        "GIT_COMMITTER_EMAIL": "a@example.com",
+        "COPIER_SETTINGS_PATH": str(ROOT / "tests/no_settings.yml"),
+        "NETRC": nowhere,
+        "CUDA_VISIBLE_DEVICES": "",
+        "NO_COLOR": "1",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        **dict.fromkeys(THREADS, "1"),
+    }
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest tests first, so that no worker is left alone with one of them."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that all workers of this session share."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "shared"
+    folder.mkdir(exist_ok=True)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "pycache")
+    return folder
+
+
+def _once(path: Path, make: Callable[[Path], None]) -> Path:
+    """Makes `path` in the first worker that wants it; a half-made one is never seen."""
+    with FileLock(f"{path}.lock"):
+        if not path.exists():
+            draft = path.with_name(f"{path.name}-draft")
+            shutil.rmtree(draft, ignore_errors=True)
+            make(draft)
+            draft.rename(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def template(shared: Path) -> Path:
+    """A clone of this repository with the working tree on top, tagged as a version."""
+
+    def make(folder: Path) -> None:
+        names = git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+        if not any(names):
+            raise RuntimeError(f"{ROOT} is no Git repository: clone it, the tests need to")
+        run(["git", "clone", "--quiet", "--no-checkout", ROOT, folder])
+        for name in filter(None, names):
+            if (ROOT / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, folder / name)
+        git(folder, "add", "--all")
+        git(folder, "commit", "--quiet", "--allow-empty", "--message=The working tree")
+        git(folder, "tag", VERSION)
+
+    return _once(shared / "template", make)
+
+
+@pytest.fixture
+def own_template(template: Path, tmp_path: Path) -> Path:
+    """A clone that a test may release new versions in."""
+    clone = tmp_path / "template"
+    run(["git", "clone", "--quiet", template, clone])
+    return clone
+
+
+@pytest.fixture(scope="session")
+def render(template: Path, shared: Path) -> Callable[..., Path]:
+    """Renders a set of answers once a session. What it returns is read only: copy it to change it."""
+
+    def rendered(**answers: Any) -> Path:
+        key = hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()[:12]
+
+        def make(folder: Path) -> None:
+            copier.run_copy(str(template), folder, data=answers, defaults=True, unsafe=False, quiet=True)
+
+        return _once(shared / f"project-{key}", make)
+
+    return rendered
+
+
+@pytest.fixture
+def project(render: Callable[..., Path], tmp_path: Path) -> Callable[..., Path]:
+    """Renders a set of answers into a Git repository of its own, committed."""
+
+    def made(**answers: Any) -> Path:
+        folder = tmp_path / "project"
+        shutil.copytree(render(**answers), folder)
+        git(folder, "init", "--quiet", "--initial-branch=main")
+        git(folder, "add", "--all")
+        git(folder, "commit", "--quiet", "--message=Start")
+        return folder
+
+    return made
