@@ -14,8 +14,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CON
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-demo: $(VENV)/.demo ## make a project in DEST and train it; DATA='-d project_name="Cell Counter"' answers a question
-	@BIN="$(BIN)" sh scripts/demo.sh "$(DEST)" $(DATA)
+demo: $(VENV)/.demo ## make a project in DEST and train it; DATA='-d logger=csv' answers a question
+	@BIN="$(BIN)" ARGS="$(ARGS)" sh scripts/demo.sh "$(DEST)" $(DATA)
 
 test: $(VENV)/.test ## prove that every answer makes a project that works; ARGS='-k escape' chooses tests
 	$(BIN)/python -m pytest $(ARGS)

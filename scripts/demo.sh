@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes a project from this checkout in the directory $1, installs it and trains it; more arguments go to Copier.
-# Called by `make demo`, which sets BIN to the folder of the tools.
+# Called by `make demo`, which sets BIN to the folder of the tools and ARGS to what is passed on to `train`.
 set -eu
 destination=$1
 shift
@@ -29,10 +29,10 @@ echo "Making the project in $destination"
 "$BIN/python" -W ignore -m copier copy --quiet --defaults --overwrite --vcs-ref HEAD "$@" "$checkout" "$destination"
 
 echo "Installing it (some minutes the first time)"
-unset MAKEFLAGS MFLAGS MAKEOVERRIDES VENV ARGS # the project's Makefile has variables of the same names
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES VENV # the project's Makefile has variables of the same names
 make --silent -C "$destination" install PYTHON="$BIN/python"
 
-make --silent -C "$destination" train
+make --silent -C "$destination" train ARGS="$ARGS"
 "$BIN/python" - "$destination" <<'END'
 import json, sys
 from pathlib import Path

@@ -1,9 +1,13 @@
 """Running commands on rendered projects."""
 
 import os
+import pty
+import re
+import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -52,6 +56,61 @@ def _wait_for_group(group: int, seconds: float = 10) -> bool:
         time.sleep(0.05)
     os.killpg(group, signal.SIGKILL)
     return True
+
+
+class Terminal:
+    """A command in a terminal of its own, read and typed into."""
+
+    CLEAR = "\x01\x0b"  # to the start of the line, delete to its end
+    REDRAW = "\x0c"  # a prompt writes only what changed on the screen, unless it is told to
+
+    def __init__(self, command: Sequence[str | Path], cwd: Path) -> None:
+        self.terminal, inside = pty.openpty()
+        termios.tcsetwinsize(inside, (30, 250))
+        self.process = subprocess.Popen(
+            [str(word) for word in command],
+            cwd=cwd,
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+            env={**os.environ, "TERM": "xterm"},
+            start_new_session=True,
+        )
+        os.close(inside)
+        self.screen = ""
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        os.close(self.terminal)
+
+    def type(self, text: str) -> None:
+        self.screen = ""
+        os.write(self.terminal, text.encode())
+
+    def read(self, seconds: float = 0.1) -> bool:
+        """Adds what was written meanwhile to `screen`; False when there was nothing."""
+        if not select.select([self.terminal], [], [], seconds)[0]:
+            return False
+        try:
+            written = os.read(self.terminal, 65536).decode("utf-8", "replace")
+        except OSError:  # the command has ended
+            return False
+        if "\x1b[6n" in written:  # a prompt asks where the cursor is
+            os.write(self.terminal, b"\x1b[1;1R")
+        self.screen += written
+        return True
+
+    def wait_for(self, text: str, seconds: float = 60) -> None:
+        """Reads on until `text`, given without blanks, has appeared."""
+        end = time.monotonic() + seconds
+        while text not in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\s", "", self.screen):
+            assert time.monotonic() < end, f"{text!r} did not appear in {self.screen!r}"
+            self.read()
 
 
 def git(folder: Path, *arguments: str | Path) -> str:

@@ -1,16 +1,9 @@
 """Impossible answers are refused with a reason; free text shows everywhere as it was typed."""
 
 import importlib.metadata
-import os
-import pty
 import re
-import select
 import shutil
-import signal
-import subprocess
 import sys
-import termios
-import time
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +14,7 @@ import yaml
 from answers import HOSTILE, shown
 from markdown_it import MarkdownIt
 from omegaconf import OmegaConf
-from projects import package, run
+from projects import Terminal, package, run
 
 REFUSED = [
     ("project_name", "", "needs a name"),
@@ -72,55 +65,13 @@ def test_impossible_data_is_refused_with_a_reason(
     assert not (tmp_path / "project").exists()
 
 
-class Prompt:
-    """`copier copy` in a terminal of its own."""
-
-    CLEAR = "\x01\x0b"  # to the start of the line, delete to its end
-    REDRAW = "\x0c"  # the prompt writes only what changed on the screen, unless it is told to
-
-    def __init__(self, template: Path, destination: Path) -> None:
-        self.terminal, inside = pty.openpty()
-        termios.tcsetwinsize(inside, (30, 250))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "copier", "copy", str(template), str(destination)],
-            stdin=inside,
-            stdout=inside,
-            stderr=inside,
-            env={**os.environ, "TERM": "xterm"},
-            start_new_session=True,
-        )
-        os.close(inside)
-        self.screen = ""
-
-    def type(self, text: str) -> None:
-        self.screen = ""
-        os.write(self.terminal, text.encode())
-
-    def wait_for(self, text: str, seconds: float = 60) -> None:
-        end = time.monotonic() + seconds
-        while text not in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\s", "", self.screen):
-            assert time.monotonic() < end, f"{text!r} did not appear in {self.screen!r}"
-            if select.select([self.terminal], [], [], 0.1)[0]:
-                answer = os.read(self.terminal, 65536).decode("utf-8", "replace")
-                if "\x1b[6n" in answer:  # the prompt asks where the cursor is
-                    os.write(self.terminal, b"\x1b[1;1R")
-                self.screen += answer
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        os.close(self.terminal)
-
-
 @pytest.fixture
-def prompt(template: Path, tmp_path: Path) -> Iterator[Prompt]:
-    opened = Prompt(template, tmp_path / "project")
-    yield opened
-    opened.close()
+def prompt(template: Path, tmp_path: Path) -> Iterator[Terminal]:
+    with Terminal([sys.executable, "-m", "copier", "copy", template, tmp_path / "project"], tmp_path) as terminal:
+        yield terminal
 
 
-def test_impossible_answers_are_refused_at_the_prompt(prompt: Prompt) -> None:
+def test_impossible_answers_are_refused_at_the_prompt(prompt: Terminal) -> None:
     """Types every refused answer, waits for the reason, and goes on with an answer that is right."""
     right = {
         "project_name": "Cell Counter",
@@ -134,9 +85,9 @@ def test_impossible_answers_are_refused_at_the_prompt(prompt: Prompt) -> None:
         prompt.wait_for(asked.get(question, "metadata"))
         for name, wrong, reason in REFUSED:
             if name == question:
-                prompt.type(f"{Prompt.CLEAR}{wrong}\r{Prompt.REDRAW}")
+                prompt.type(f"{Terminal.CLEAR}{wrong}\r{Terminal.REDRAW}")
                 prompt.wait_for(reason.replace(" ", ""))
-        prompt.type(f"{Prompt.CLEAR}{answer}\r")
+        prompt.type(f"{Terminal.CLEAR}{answer}\r")
     prompt.wait_for("licence")
 
 

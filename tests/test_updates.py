@@ -31,7 +31,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def commit(folder: Path, message: str) -> None:
     git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", f"--message={message}")
+    git(folder, "commit", "--quiet", "--allow-empty", f"--message={message}")
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -149,7 +149,7 @@ def test_a_feature_that_arrives_is_absent_until_it_is_ticked(own_template: Path,
     copier.run_copy(str(own_template), fresh, data=data, defaults=True, unsafe=False, quiet=True)
     expected = contents(fresh)
     changed = {name for name in expected if expected[name] != ticked.get(name)}
-    assert changed == {name for name in ours if name in expected} | {"pyproject.toml", "Makefile"}
+    assert changed - set(ours) == {"pyproject.toml", "Makefile"}
 
 
 def test_recopy_keeps_what_is_the_owners(owned: Path) -> None:
