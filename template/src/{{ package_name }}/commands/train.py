@@ -7,9 +7,11 @@ from typing import Any
 import hydra
 from omegaconf import DictConfig
 
+from ..engine.hydra_command import hydra_job
 from ..engine.launch import launch
 
 
 @hydra.main(version_base="1.3", config_path="../configs", config_name="train")
+@hydra_job
 def main(config: DictConfig) -> Any:
     return launch(config).get("best_score")

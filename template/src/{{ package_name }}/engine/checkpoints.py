@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from .config import Config
@@ -39,6 +39,22 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             os.fsync(directory)
         finally:
             os.close(directory)
+
+
+class LastCheckpoint(ModelCheckpoint):
+    """The state after the latest epoch, whatever the monitored metric does; a resumed run goes on from it.
+
+    `ModelCheckpoint(save_last=True)` with a monitor writes it only when the monitored metric improved.
+    """
+
+    def __init__(self, dirpath: str) -> None:
+        super().__init__(
+            dirpath=dirpath,
+            filename="last",
+            save_on_train_epoch_end=True,
+            auto_insert_metric_name=False,
+            enable_version_counter=False,
+        )
 
 
 class StoreConfig(Callback):

@@ -66,6 +66,11 @@ class DataModule(LightningDataModule):
         """Makes a batch of samples; override it for samples of unequal size."""
         return default_collate(samples)
 
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        if device.type == "cpu":  # it lies there already; Lightning would look at every tensor
+            return batch
+        return super().transfer_batch_to_device(batch, device, dataloader_idx)
+
     def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
         if self.augment and self.trainer is not None and self.trainer.training:
             return self.augment_batch(batch)
@@ -90,7 +95,9 @@ class DataModule(LightningDataModule):
                 f"training samples; make one of them smaller"
             )
         if batches.dropped:
-            log.info("each epoch leaves out %d of %d samples, others each time: they fill no step", batches.dropped, samples)
+            log.info(
+                "%d of %d training samples fill no step: an epoch leaves out others each time", batches.dropped, samples
+            )
         batches.set_epoch(trainer.current_epoch)
         return DataLoader(
             SeededDataset(self.train_set),

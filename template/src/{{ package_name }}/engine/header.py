@@ -64,7 +64,11 @@ def device_name(devices: Devices) -> str:
     count = len(devices.indices)
     nodes = f" on each of {devices.num_nodes} nodes" if devices.num_nodes > 1 else ""
     if devices.kind == "cpu":
-        return f"cpu ({count} {'process' if count == 1 else 'processes'}, {torch.get_num_threads()} threads each{nodes})"
+        threads = torch.get_num_threads()
+        return (
+            f"cpu ({count} {'process' if count == 1 else 'processes'} of "
+            f"{threads} {'thread' if threads == 1 else 'threads'}{nodes})"
+        )
     name = torch.cuda.get_device_name(devices.indices[0]) if devices.kind == "cuda" else "Apple GPU"
     return f"{count} × {name}{nodes}"
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-import warnings
 from pathlib import Path
-from typing import Any
 
 import hydra
 import lightning.pytorch as lightning
@@ -43,7 +41,7 @@ def run(config: Config, devices: Devices) -> dict[str, float]:
             metrics = _train(config, devices, rank, record)
             succeeded = True
         except BaseException:
-            log.exception("the run ended early")
+            log.exception("the run ended early", extra=logs.FILE_ONLY)  # the console shows it when the process ends
             raise
         finally:
             loggers.finish(failed=not succeeded)
@@ -69,7 +67,9 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord) -> di
 
     began = time.monotonic()
     trainer.fit(module, data)
-    record.update(fit_seconds=round(time.monotonic() - began, 3), epochs=trainer.current_epoch, steps=trainer.global_step)
+    record.update(
+        fit_seconds=round(time.monotonic() - began, 3), epochs=trainer.current_epoch, steps=trainer.global_step
+    )
     metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
     best = _best_checkpoint(trainer)
     if best is not None:
@@ -84,9 +84,7 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord) -> di
 
 
 def _test(trainer: Trainer, module: TrainingModule, data: DataModule, best: ModelCheckpoint | None) -> dict[str, float]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*WeightAveraging callback, but loading a checkpoint outside.*")
-        [tested] = trainer.test(module, data, ckpt_path=best.best_model_path if best else None, verbose=False)
+    [tested] = trainer.test(module, data, ckpt_path=best.best_model_path if best else None, verbose=False)
     log.info("\ntest of the %s\n%s", "best checkpoint" if best else "last weights", metrics_table(tested))
     return dict(tested)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 from pathlib import Path
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
     from torch.distributed.elastic.multiprocessing import LogsSpecs
 
-SHUTDOWN_SECONDS = 15  # between asking the other ranks to stop and ending them
+SHUTDOWN_SECONDS = 5  # between asking the other ranks to stop and ending them
 
 
 class RankFailed(RuntimeError):
@@ -42,6 +43,8 @@ def _run_group(config: Config, chosen: devices.Devices) -> dict[str, float]:
 
     directory = Path(config["paths"]["run"])
     directory.mkdir(parents=True, exist_ok=True)
+    for name in [name for name in logging.root.manager.loggerDict if name.startswith("torch.distributed.elastic")]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what it says of a failure is said here, once
     group = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -56,7 +59,9 @@ def _run_group(config: Config, chosen: devices.Devices) -> dict[str, float]:
         logs_specs=_error_files(directory),
     )
     environment = dict(os.environ)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)}
+    handlers = {
+        number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+    }
     try:
         results: dict[int, dict[str, float]] = elastic_launch(group, worker)(config, chosen)
         return results[0]

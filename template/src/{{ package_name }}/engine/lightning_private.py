@@ -1,4 +1,4 @@
-"""Every private name of Lightning and torch that the engine needs; `tests/test_lightning_private.py` notices a lost one."""
+"""Private names of Lightning and torch that the engine needs; `tests/test_engine_parts.py` notices a lost one."""
 
 from __future__ import annotations
 

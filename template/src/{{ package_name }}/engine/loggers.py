@@ -33,7 +33,7 @@ def make_loggers(configs: dict[str, Any]) -> list[Logger]:
             loggers.append(hydra.utils.instantiate(config, _convert_="all"))
         except Exception as error:
             if _is_missing_library(error):
-                raise UserError(f'logger={name} needs a library that is missing: pip install {name}') from error
+                raise UserError(f"logger={name} needs a library that is missing: pip install {name}") from error
             raise
     return loggers
 
@@ -57,7 +57,7 @@ def finish(failed: bool) -> None:
     """Ends the W&B run of this process, if there is one; the next job would go on writing into it."""
     wandb = sys.modules.get("wandb")
     if wandb is not None and wandb.run is not None:
-        wandb.finish(exit_code=int(failed), quiet=True)
+        wandb.finish(exit_code=int(failed))
 
 
 def wandb_logger(save_dir: str, mode: str = "auto", **settings: Any) -> WandbLogger:

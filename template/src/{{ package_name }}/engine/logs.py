@@ -14,9 +14,12 @@ NOT_NEWS = (
     r".*Checkpoint directory .* exists and is not empty.*",
     r".*sync_dist=True.*",
     r".*is smaller than the logging interval.*",
-    r".*RequirementCache.*",
+    r".*is not supported by the model summary.*",
     r".*isinstance\(treespec, LeafSpec\).*",
 )
+
+
+FILE_ONLY = {"file_only": True}  # `extra` of a record that the console does not show
 
 
 class _Console(logging.StreamHandler[TextIO]):
@@ -31,19 +34,6 @@ class _Console(logging.StreamHandler[TextIO]):
         pass
 
 
-class _WithoutTraceback(logging.Formatter):
-    """The console shows a traceback once, when the process ends with it."""
-
-    def formatException(self, ei: object) -> str:  # noqa: N802, logging's name
-        return ""
-
-    def format(self, record: logging.LogRecord) -> str:
-        record.exc_text = None
-        text = super().format(record).rstrip("\n")
-        record.exc_text = None
-        return text
-
-
 def configure(directory: Path | None, rank: int = 0) -> None:
     """Rank 0 speaks on the console, other ranks only warn; with a run directory, each rank keeps a log there."""
     root = logging.getLogger()
@@ -52,7 +42,8 @@ def configure(directory: Path | None, rank: int = 0) -> None:
         handler.close()
     root.setLevel(logging.INFO)
     console = _Console()
-    console.setFormatter(_WithoutTraceback("%(message)s"))
+    console.setFormatter(logging.Formatter("%(message)s"))
+    console.addFilter(lambda record: not hasattr(record, "file_only"))
     console.setLevel(logging.INFO if rank == 0 else logging.WARNING)
     root.addHandler(console)
     if directory is not None:

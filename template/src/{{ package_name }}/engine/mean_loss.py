@@ -24,8 +24,8 @@ class MeanLoss(Metric):
 
     def update(self, loss: Tensor, samples: int) -> None:
         """Adds the mean `loss` (scalar tensor) of `samples` samples."""
-        self.total += loss.detach() * samples
-        self.count += samples
+        self.total.add_(loss.detach(), alpha=samples)
+        self.count.add_(samples)
 
     def compute(self) -> Tensor:
         """The mean over all samples, a scalar float32 tensor."""

@@ -60,7 +60,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     try:
         stored = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # unpickling fails in many ways
-        reason = str(error).strip().splitlines()[0]
+        reason = (str(error).strip() or "it ends too early").splitlines()[0]
         raise UserError(f"{path} cannot be read as a checkpoint: {reason}") from error
     if not isinstance(stored, dict) or CONFIG_KEY not in stored or "state_dict" not in stored:
         raise UserError(f"{path} is no checkpoint of this project: it holds no config and state_dict")

@@ -116,7 +116,7 @@ class SeededDataset(Dataset[Any]):
     def __getitems__(self, indices: list[int]) -> Any:
         if isinstance(indices, SeededIndices) and get_worker_info() is not None:
             torch.manual_seed(indices.seed)
-            np.random.seed(indices.seed % 2**32)
+            np.random.seed(indices.seed % 2**32)  # noqa: NPY002, what a user's dataset may draw from
             random.seed(indices.seed)
         if self.fetch_batch is not None:
             return self.fetch_batch(indices)

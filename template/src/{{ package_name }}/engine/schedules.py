@@ -71,7 +71,7 @@ def step(
     interval: Interval = "epoch",
 ) -> dict[str, Any]:
     """Multiplies the learning rate by `gamma` at each milestone, a share of the horizon or a number of units."""
-    ends = [_length(milestone, horizon, "step", interval, "milestones") for milestone in milestones]
+    ends = [_units(milestone, horizon, "step", interval, "milestones") for milestone in milestones]
     return _scaled(
         optimizer, horizon, lambda position: gamma ** sum(position >= end for end in ends), "step", warmup, interval
     )
@@ -151,8 +151,6 @@ def _scaled(
     interval: Interval,
 ) -> dict[str, Any]:
     """A schedule that multiplies every group's learning rate by the warmup and then by `ratio(position)`."""
-    if interval not in ("step", "epoch"):
-        raise UserError(f"scheduler.interval is step or epoch (got {interval!r})")
     length = _length(warmup, horizon, schedule, interval, "warmup")
     scheduler = LambdaLR(
         optimizer, lambda position: (position + 1) / (length + 1) if position < length else ratio(position)
@@ -161,20 +159,26 @@ def _scaled(
 
 
 def _length(value: float, horizon: Horizon, schedule: str, interval: Interval, key: str) -> int:
-    """A share of the horizon or a number of units, as a number of units."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0 or math.isnan(value):
-        raise UserError(f"scheduler.{key} is a share below 1 or a whole number of {interval}s (got {value!r})")
-    if value == 0:
-        return 0
-    total = horizon(interval, schedule)
-    if isinstance(value, float) and value >= 1:
-        raise UserError(
-            f"scheduler.{key}={value} is no share of the training: type a share below 1 or, without the point, "
-            f"a number of {interval}s"
-        )
-    length = round(value * total) if isinstance(value, float) else value
-    if length >= total:
+    """As `_units`, for a stretch that must end before the training does."""
+    length = _units(value, horizon, schedule, interval, key)
+    if length and length >= (total := horizon(interval, schedule)):
         raise UserError(
             f"scheduler.{key}={value} is {length} {interval}s, but the training has {total}: shorten it or train longer"
         )
     return length
+
+
+def _units(value: float, horizon: Horizon, schedule: str, interval: Interval, key: str) -> int:
+    """A share of the horizon or a number of units, as a number of units."""
+    if interval not in ("step", "epoch"):
+        raise UserError(f"scheduler.interval is step or epoch (got {interval!r})")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise UserError(f"scheduler.{key} is a share below 1 or a whole number of {interval}s (got {value!r})")
+    if isinstance(value, int):
+        return value
+    if value >= 1:
+        raise UserError(
+            f"scheduler.{key}={value} is no share of the training: type a share below 1 or, without the point, "
+            f"a number of {interval}s"
+        )
+    return round(value * horizon(interval, schedule)) if value else 0

@@ -44,7 +44,9 @@ def wants_sync_batchnorm(config: dict[str, Any], devices: Devices) -> bool:
     if devices.world_size == 1 or not config.get("sync_batchnorm", False):
         return False
     if devices.kind == "cpu":
-        log.info("BatchNorm is not synchronised: it cannot be on the CPU; model.net.norm=group needs no synchronisation")
+        log.info(
+            "BatchNorm is not synchronised: it cannot be on the CPU; model.net.norm=group needs no synchronisation"
+        )
         return False
     return True
 

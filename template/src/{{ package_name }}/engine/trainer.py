@@ -6,7 +6,7 @@ from typing import Any
 
 import hydra
 from lightning.pytorch import Callback, Trainer
-from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.callbacks import Checkpoint, LearningRateMonitor
 from lightning.pytorch.loggers import Logger
 
 from . import strategy
@@ -29,7 +29,11 @@ def make_trainer(config: Config, devices: Devices, precision: str, loggers: list
         StageMetrics(),
         MonitorCheck(),
         StoreConfig(config),
-        *_instances(config["callbacks"]),
+        *(
+            callback
+            for callback in _instances(config["callbacks"])
+            if loggers or not isinstance(callback, LearningRateMonitor)  # which has nothing to do without a logger
+        ),
         *_instances(config["checkpoint"]),
     ]
     skip_empty_hooks(callbacks)
@@ -58,7 +62,9 @@ def make_trainer(config: Config, devices: Devices, precision: str, loggers: list
     except TypeError as error:
         if "unexpected keyword argument" in str(error):
             key = str(error).rpartition("argument ")[2]
-            raise UserError(f"trainer has no argument {key}: see lightning.pytorch.Trainer for its arguments") from error
+            raise UserError(
+                f"trainer has no argument {key}: see lightning.pytorch.Trainer for its arguments"
+            ) from error
         raise
 
 

@@ -27,7 +27,7 @@ def make_norm(name: Norm, channels: int, momentum: float = 0.1) -> nn.Module:
 
 
 class ResidualBlock(nn.Module):
-    """Two 3×3 convolutions around a shortcut (He et al. 2016), `[B, in, H, W]` to `[B, out, H / stride, W / stride]`."""
+    """Two 3×3 convolutions and a shortcut (He et al. 2016), `[B, in, H, W]` to `[B, out, H / stride, W / stride]`."""
 
     def __init__(
         self,

@@ -1,0 +1,1 @@
+"""Configs of the commands that choose from no group."""
