@@ -48,7 +48,7 @@ def values(name: str) -> list[Any]:
 
 def all_pairs() -> list[dict[str, Any]]:
     """Few sets of answers in which any two answers to two questions meet."""
-    names = list(QUESTIONS)
+    names = sorted(QUESTIONS, key=lambda name: len(values(name)), reverse=True)  # in this order fewer sets are needed
     rows = AllPairs([values(name) for name in names])
     return [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
 

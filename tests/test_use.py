@@ -191,3 +191,16 @@ def test_the_workshop_is_documented(template: Path) -> None:
 
 def test_make_lint_finds_nothing(own_template: Path) -> None:
     run(["sh", "scripts/lint.sh"], own_template, {"BIN": str(Path(sys.executable).parent)})
+
+
+def test_every_practice_names_a_file_and_a_test_that_are_there(render: Callable[..., Path]) -> None:
+    project = render()
+    source = project / "src/my_project"
+    rows = re.findall(r"^\| P\d\d \|(.*)\|$", (project / "docs/practices.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) > 20
+    for row in rows:
+        _, _, files, tests = (cell.strip() for cell in row.split(" | "))
+        for name in re.findall(r"`([^`]+)`", files):
+            assert (source / name).exists() or (project / name).exists(), name
+        for test, name in re.findall(r"`(test_\w+)` in `([\w/.]+)`", tests):
+            assert f"def {test}(" in (project / "tests" / name).read_text(encoding="utf-8"), test
