@@ -14,7 +14,8 @@ class GradientNorm(Callback):
     """Logs `grad_norm`, the L2 norm of all gradients, unscaled and before clipping, every `log_every_n_steps` steps."""
 
     def on_before_optimizer_step(self, trainer: Trainer, pl_module: LightningModule, optimizer: Optimizer) -> None:
-        if (trainer.global_step + 1) % trainer.log_every_n_steps:
+        every: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
+        if (trainer.global_step + 1) % every:
             return
         gradients: list[Any] = [
             parameter.grad

@@ -29,4 +29,4 @@ def unscale_before_clipping(optimizer: Optimizer) -> None:
     those of scaled gradients.
     """
     if hasattr(optimizer, "_step_supports_amp_scaling"):
-        optimizer._step_supports_amp_scaling = False
+        optimizer._step_supports_amp_scaling = False  # type: ignore[attr-defined]

@@ -16,7 +16,8 @@ class StageMetrics(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        if trainer.global_step % trainer.log_every_n_steps == 0 and isinstance(outputs, dict):
+        every: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
+        if trainer.global_step % every == 0 and isinstance(outputs, dict):
             pl_module.log("train/loss_step", outputs["loss"], on_step=True, on_epoch=False, prog_bar=True)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, MutableMapping
+from typing import Any, Literal, NamedTuple, cast
 
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
@@ -72,11 +72,9 @@ class TrainingModule(PlainHookName):
         for stage in stages:
             self.metrics_of(stage).update({name: metric.clone() for name, metric in metrics.items()})
 
-    def metrics_of(self, stage: str) -> nn.ModuleDict:
+    def metrics_of(self, stage: str) -> MutableMapping[str, Metric]:
         """The metrics of `train`, `val` or `test` by name; `loss` is always among them."""
-        metrics = self.metrics[f"{stage}_metrics"]
-        assert isinstance(metrics, nn.ModuleDict)
-        return metrics
+        return cast("MutableMapping[str, Metric]", self.metrics[f"{stage}_metrics"])  # a ModuleDict
 
     def step(self, batch: Any) -> Step:
         """Computes loss, outputs and targets of one batch, in every stage alike."""

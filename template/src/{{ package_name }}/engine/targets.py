@@ -12,7 +12,7 @@ from torchmetrics import Metric
 
 from .errors import UserError
 
-PACKAGE = __package__.split(".")[0]
+PACKAGE = __name__.partition(".")[0]
 OWN = (f"{PACKAGE}.data.", f"{PACKAGE}.models.")
 LIBRARIES = ("torch.", "lightning.", "torchmetrics.")
 KINDS = (nn.Module, LightningDataModule, Metric)
