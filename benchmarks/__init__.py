@@ -1,0 +1,1 @@
+"""Side-by-side measurements, each a ratio within one run: `make bench`."""

@@ -5,7 +5,7 @@ one process and in turn; steps 30 to 499 of an epoch are timed. The generated pr
 defaults put into a step: metrics, loggers, progress bar, schedule, learning-rate and gradient-norm monitors, early
 stopping, two checkpoints. Its augmentation is off, as the other two have none.
 
-    python -m benchmarks.step PROJECT PACKAGE [ROUNDS]
+    python -m benchmarks.step PROJECT PACKAGE RESULT [ROUNDS]
 """
 
 from __future__ import annotations
@@ -117,7 +117,14 @@ def generated(package: str, overrides: tuple[str, ...] = ()) -> float:
     with tempfile.TemporaryDirectory() as directory, initialize_config_module(f"{package}.configs", version_base="1.3"):
         config = compose(
             "train",
-            ["model=mlp", "optimizer=adam", "trainer=cpu", "trainer.max_epochs=1", f"paths.run={directory}", *overrides],
+            [
+                "model=mlp",
+                "optimizer=adam",
+                "trainer=cpu",
+                "trainer.max_epochs=1",
+                f"paths.run={directory}",
+                *overrides,
+            ],
         )
         resolved = importlib.import_module(f"{engine}.config").plain(config)
         devices = importlib.import_module(f"{engine}.devices").choose("cpu", 1)
@@ -139,7 +146,7 @@ def generated(package: str, overrides: tuple[str, ...] = ()) -> float:
         data.train_set = tensors(images, labels)
         data.val_set = tensors(images[:BATCH], labels[:BATCH])
         clock = _clock()
-        trainer.callbacks.append(clock)
+        trainer.callbacks.append(clock)  # after the others: it times their hooks too
         trainer.fit(module, data)
     return clock.seconds
 
@@ -175,16 +182,16 @@ def main(project: Path, package: str, rounds: int) -> dict[str, float]:
         times["usual"].append(usual())
     counted = {name: values[1:] for name, values in times.items()}
     return {
-        **{f"{name}_us": round(1e6 * statistics.median(values), 1) for name, values in counted.items()},
+        **{name: 1e6 * statistics.median(values) for name, values in counted.items()},
         "generated_over_tutorial": _ratio(counted["generated"], counted["tutorial"]),
         "generated_over_usual": _ratio(counted["generated"], counted["usual"]),
     }
 
 
 def _ratio(one: list[float], other: list[float]) -> float:
-    return round(statistics.median(a / b for a, b in zip(one, other, strict=True)), 3)
+    return statistics.median(a / b for a, b in zip(one, other, strict=True))
 
 
 if __name__ == "__main__":
-    result = main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 7)
-    sys.stdout.write(json.dumps(result) + "\n")
+    result = main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[4]) if len(sys.argv) > 4 else 7)
+    Path(sys.argv[3]).write_text(json.dumps(result), encoding="utf-8")

@@ -13,9 +13,9 @@ from .devices import choose
 from .errors import UserError
 from .fast_loop import SilentProfiler
 from .header import device_name, metrics_table, short
-from .metrics import StageMetrics
 from .precision import choose_precision
 from .runs import Run, latest_run, load_run
+from .stage_metrics import LogStageMetrics
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def _measure(run: Run, split: str, accelerator: str) -> dict[str, float]:
         devices=1,
         precision=precision,  # type: ignore[arg-type]
         deterministic=run.config["seeding"]["deterministic"],
-        callbacks=[StageMetrics()],
+        callbacks=[LogStageMetrics()],
         plugins=[strategy.environment(devices)],
         profiler=SilentProfiler(),
         logger=False,

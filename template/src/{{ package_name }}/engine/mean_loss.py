@@ -22,10 +22,10 @@ class MeanLoss(Metric):
         self.add_state("total", torch.zeros(()), dist_reduce_fx="sum")
         self.add_state("count", torch.zeros(()), dist_reduce_fx="sum")
 
-    def update(self, loss: Tensor, samples: int) -> None:
-        """Adds the mean `loss` (scalar tensor) of `samples` samples."""
-        self.total.add_(loss.detach(), alpha=samples)
-        self.count.add_(samples)
+    def update(self, losses: Tensor, samples: list[int]) -> None:
+        """Adds mean losses `[n]` of n batches with so many samples each."""
+        self.total.add_(losses @ torch.tensor(samples, dtype=losses.dtype).to(losses.device, non_blocking=True))
+        self.count.add_(sum(samples))
 
     def compute(self) -> Tensor:
         """The mean over all samples, a scalar float32 tensor."""

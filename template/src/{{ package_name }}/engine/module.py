@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
-from typing import Any, Literal, NamedTuple, cast
+from collections.abc import Iterable
+from typing import Any, Literal
 
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 from torchmetrics import Metric
 
 from .lightning_private import PlainHookName, unscale_before_clipping
-from .mean_loss import MeanLoss
 from .optimizers import OptimizerFactory, parameter_groups
 from .schedules import Horizon, ScheduleFactory
+from .stage_metrics import StageMetrics, Step
 
-STAGES = ("train", "val", "test")
-
-
-class Step(NamedTuple):
-    """What a module computed for one batch.
-
-    Attributes:
-        loss: Scalar tensor to minimise, the mean over the batch.
-        outputs: What metrics take as predictions, such as logits `[B, num_classes]`.
-        targets: What metrics compare with, such as labels `[B]` int64. Its length is the number of samples.
-    """
-
-    loss: Tensor
-    outputs: Tensor
-    targets: Tensor
+__all__ = ["Step", "TrainingModule"]
 
 
 class TrainingModule(PlainHookName):
@@ -64,30 +50,29 @@ class TrainingModule(PlainHookName):
         self.mode: Literal["min", "max"] = mode
         self.compile_network = compile
         self.channels_last = channels_last
-        # not plain "train", which is a method of every module
-        self.metrics = nn.ModuleDict({f"{stage}_metrics": nn.ModuleDict({"loss": MeanLoss()}) for stage in STAGES})
+        self.train_metrics = StageMetrics()
+        self.val_metrics = StageMetrics()
+        self.test_metrics = StageMetrics()
 
-    def track(self, *, stages: Iterable[str] = STAGES, **metrics: Metric) -> None:
-        """Adds metrics under `<stage>/<name>`: updated every step with outputs and targets, logged once an epoch."""
+    def track(self, *, stages: Iterable[str] = ("train", "val", "test"), **metrics: Metric) -> None:
+        """Adds metrics under `<stage>/<name>`: measured with outputs and targets, logged once an epoch."""
         for stage in stages:
-            self.metrics_of(stage).update({name: metric.clone() for name, metric in metrics.items()})
-
-    def metrics_of(self, stage: str) -> MutableMapping[str, Metric]:
-        """The metrics of `train`, `val` or `test` by name; `loss` is always among them."""
-        return cast("MutableMapping[str, Metric]", self.metrics[f"{stage}_metrics"])  # a ModuleDict
+            getattr(self, f"{stage}_metrics").by_name.update({name: metric.clone() for name, metric in metrics.items()})
 
     def step(self, batch: Any) -> Step:
         """Computes loss, outputs and targets of one batch, in every stage alike."""
         raise NotImplementedError(f"{type(self).__name__}.step(batch) must return a Step")
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        return self._measured("train", self.step(batch))
+        step = self.step(batch)
+        self.train_metrics.add(step)
+        return step.loss
 
-    def validation_step(self, batch: Any, batch_idx: int) -> Tensor:
-        return self._measured("val", self.step(batch))
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        self.val_metrics.add(self.step(batch))
 
-    def test_step(self, batch: Any, batch_idx: int) -> Tensor:
-        return self._measured("test", self.step(batch))
+    def test_step(self, batch: Any, batch_idx: int) -> None:
+        self.test_metrics.add(self.step(batch))
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         if self.make_optimizer is None:
@@ -98,13 +83,3 @@ class TrainingModule(PlainHookName):
             return optimizer
         schedule = self.make_schedule(optimizer, Horizon(self.trainer, self.monitor, self.mode))
         return {"optimizer": optimizer, "lr_scheduler": schedule}  # type: ignore[typeddict-item]
-
-    def _measured(self, stage: str, step: Step) -> Tensor:
-        loss, outputs, targets = step
-        outputs = outputs.detach()
-        for name, metric in self.metrics_of(stage).items():
-            if name == "loss":
-                metric.update(loss, len(targets))
-            else:
-                metric.update(outputs, targets)
-        return loss

@@ -28,7 +28,7 @@ class MonitorCheck(Callback):
     def _check(self, trainer: Trainer, module: LightningModule, before_training: bool) -> None:
         logged = set(trainer.callback_metrics)
         if isinstance(module, TrainingModule):
-            logged |= {f"train/{name}" for name in module.metrics_of("train")}
+            logged |= {f"train/{name}" for name in module.train_metrics.by_name}
         for metric in _monitored(trainer):
             is_late = before_training and not metric.startswith("val/")
             if metric not in logged and not is_late:

@@ -16,8 +16,8 @@ from .devices import Devices
 from .errors import UserError
 from .fast_loop import SilentProfiler, skip_empty_hooks
 from .header import Header
-from .metrics import StageMetrics
 from .monitors import MonitorCheck
+from .stage_metrics import LogStageMetrics
 
 DECIDED = ("accelerator", "devices", "num_nodes")  # read by `engine.devices`
 
@@ -26,7 +26,7 @@ def make_trainer(config: Config, devices: Devices, precision: str, loggers: list
     """Builds callbacks, strategy and Trainer. Every other key of `trainer` is an argument of Lightning's Trainer."""
     callbacks = [
         Header(config, devices, precision),
-        StageMetrics(),
+        LogStageMetrics(),
         MonitorCheck(),
         StoreConfig(config),
         *(
