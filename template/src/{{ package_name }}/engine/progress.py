@@ -14,10 +14,32 @@ log = logging.getLogger(__name__)
 
 
 class ProgressBar(RichProgressBar):
-    """Rich's bar, on a terminal only: in a file it would be a heap of half-drawn lines."""
+    """Rich's bar, on a terminal only: in a file it would be a heap of half-drawn lines.
 
-    def __init__(self, refresh_rate: int = 50) -> None:
-        super().__init__(refresh_rate=refresh_rate if sys.stdout.isatty() else 0)
+    Drawing takes milliseconds. It is done by the clock, so that it costs the same for fast and for slow steps, where
+    Lightning counts steps.
+
+    Args:
+        interval: Seconds between two drawings.
+    """
+
+    def __init__(self, interval: float = 0.5) -> None:
+        super().__init__(refresh_rate=1 if sys.stdout.isatty() else 0)
+        self.interval = interval
+        self.drawn = 0.0
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if self._is_due(batch_idx + 1 == self.total_train_batches):
+            super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
+
+    def _is_due(self, is_last: bool) -> bool:
+        now = time.monotonic()
+        if self.is_disabled or not is_last and now - self.drawn < self.interval:
+            return False
+        self.drawn = now
+        return True
 
     def get_metrics(self, trainer: Trainer, pl_module: LightningModule) -> dict[str, Any]:
         metrics = super().get_metrics(trainer, pl_module)
