@@ -77,7 +77,7 @@ def test_every_option_composes_and_builds(render: Callable[..., Path], tmp_path:
     """The project's own test of its configs, for these answers."""
     folder = tmp_path / "project"
     shutil.copytree(render(**answers), folder)
-    python(folder, "-m", "pytest", "-n0", "-q", "tests/test_configs.py", cwd=folder)
+    python(folder, "-m", "pytest", "-n0", "-q", "--basetemp", tmp_path / "pytest", "tests/test_configs.py", cwd=folder)
 
 
 def test_it_trains(render: Callable[..., Path], tmp_path: Path, answers: dict[str, Any]) -> None:

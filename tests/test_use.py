@@ -40,7 +40,8 @@ def test_every_command_of_both_readmes_works(own_template: Path) -> None:
 
     project = own_template.parent / "my-project"
     script = "\n".join(code_blocks(project / "README.md", "bash"))
-    run(["bash", "-euxc", script], project, timeout=600)
+    own = {"PYTEST_DEBUG_TEMPROOT": str(own_template.parent)}  # what its tests write goes with what this test wrote
+    run(["bash", "-euxc", script], project, own, timeout=600)
     for snippet in code_blocks(project / "README.md", "python"):
         run([project / ".venv/bin/python", "-c", snippet], project)
 
@@ -52,7 +53,7 @@ def test_its_own_tests_pass(render: Callable[..., Path], tmp_path: Path, answers
     """The README's `make test` runs them for the default answers."""
     project = tmp_path / "project"
     shutil.copytree(render(**answers), project)
-    python(project, "-m", "pytest", "-n0", "-q", cwd=project, timeout=600)
+    python(project, "-m", "pytest", "-n0", "-q", "--basetemp", tmp_path / "pytest", cwd=project, timeout=600)
 
 
 @pytest.mark.long
@@ -199,7 +200,7 @@ def test_every_practice_names_a_file_and_a_test_that_are_there(render: Callable[
     rows = re.findall(r"^\| P\d\d \|(.*)\|$", (project / "docs/practices.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(rows) > 20
     for row in rows:
-        _, _, files, tests = (cell.strip() for cell in row.split(" | "))
+        _, _, files, tests = row.split("|")
         for name in re.findall(r"`([^`]+)`", files):
             assert (source / name).exists() or (project / name).exists(), name
         for test, name in re.findall(r"`(test_\w+)` in `([\w/.]+)`", tests):
