@@ -7,12 +7,12 @@ import os
 import time
 from pathlib import Path
 
-import hydra
 import lightning.pytorch as lightning
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from . import loggers, logs, network
+from .build import build
 from .config import Config
 from .data_module import DataModule
 from .devices import Devices
@@ -55,8 +55,8 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord) -> di
     resolved = {"device": devices.kind, "devices": list(devices.indices), "precision": precision}
     record.update(**resolved, world_size=devices.world_size)
 
-    data: DataModule = hydra.utils.instantiate(config["data"], _convert_="all")
-    module: TrainingModule = hydra.utils.instantiate(config["model"], _convert_="all")
+    data: DataModule = build(config["data"], "data")
+    module: TrainingModule = build(config["model"], "model")
     network.prepare(module)
     lightning.seed_everything(seed + rank, verbose=False)  # same first weights, other dropout and augmentation
 
@@ -66,7 +66,10 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord) -> di
         loggers.log_run(run_loggers, config, record.facts)
 
     began = time.monotonic()
-    trainer.fit(module, data)
+    try:
+        trainer.fit(module, data)
+    except SystemExit as error:  # what Lightning makes of Ctrl-C
+        raise KeyboardInterrupt from error
     record.update(
         fit_seconds=round(time.monotonic() - began, 3), epochs=trainer.current_epoch, steps=trainer.global_step
     )

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import hydra
+from hydra.errors import InstantiationException
 from lightning.pytorch.loggers import Logger, MLFlowLogger, WandbLogger
 
+from .build import build
 from .config import Config, flat
 from .errors import UserError
 
@@ -30,20 +31,14 @@ def make_loggers(configs: dict[str, Any]) -> list[Logger]:
         if not config:
             continue
         try:
-            loggers.append(hydra.utils.instantiate(config, _convert_="all"))
-        except Exception as error:
-            if _is_missing_library(error):
-                raise UserError(f"logger={name} needs a library that is missing: pip install {name}") from error
+            loggers.append(build(config, f"logger.{name}"))
+        except InstantiationException as error:
+            if isinstance(error.__cause__, ImportError):
+                raise UserError(
+                    f"logger={name} needs a library that is missing: pip install -c constraints.txt -e '.[{name}]'"
+                ) from error
             raise
     return loggers
-
-
-def _is_missing_library(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, ImportError):
-            return True
-        error = error.__cause__
-    return False
 
 
 def log_run(loggers: list[Logger], config: Config, facts: dict[str, Any]) -> None:

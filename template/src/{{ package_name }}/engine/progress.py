@@ -36,7 +36,7 @@ class ProgressBar(RichProgressBar):
 
     def _is_due(self, is_last: bool) -> bool:
         now = time.monotonic()
-        if self.is_disabled or not is_last and now - self.drawn < self.interval:
+        if self.is_disabled or (now - self.drawn < self.interval and not is_last):
             return False
         self.drawn = now
         return True

@@ -15,7 +15,7 @@ from .data_module import DataModule
 from .errors import UserError
 from .module import TrainingModule
 from .run_record import NAME
-from .targets import build
+from .targets import build_harmless
 
 CONFIG_KEY = "config"  # where a checkpoint keeps the whole config
 
@@ -48,8 +48,8 @@ def load_run(path: str | Path, trusted_targets: list[str] | None = None) -> Run:
     config = stored[CONFIG_KEY]
     trusted = tuple(trusted_targets or ())
     model = {key: value for key, value in config["model"].items() if key not in ("optimizer", "scheduler")}
-    module: TrainingModule = build(model, "model", trusted)
-    data: DataModule = build(config["data"], "data", trusted)
+    module: TrainingModule = build_harmless(model, "model", trusted)
+    data: DataModule = build_harmless(config["data"], "data", trusted)
     module.load_state_dict(stored["state_dict"])
     network.prepare(module)
     return Run(checkpoint, config, module.eval(), data)

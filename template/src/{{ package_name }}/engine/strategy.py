@@ -6,10 +6,10 @@ import logging
 from datetime import timedelta
 from typing import Any
 
-import hydra
 from lightning.pytorch.plugins.environments import ClusterEnvironment, LightningEnvironment, TorchElasticEnvironment
 from lightning.pytorch.strategies import DDPStrategy, Strategy
 
+from .build import build
 from .devices import Devices
 from .errors import UserError
 
@@ -23,7 +23,7 @@ def make_strategy(config: dict[str, Any], devices: Devices) -> Strategy | str:
     which copies the model in every step, is not offered.
     """
     if "_target_" in config:
-        strategy: Strategy = hydra.utils.instantiate(config, _convert_="all")
+        strategy: Strategy = build(config, "strategy")
         return strategy
     if config["name"] not in ("auto", "ddp"):
         raise UserError(f"strategy.name must be auto or ddp, or strategy._target_ a class (got {config['name']!r})")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import hydra
 from hydra.utils import get_object
 from lightning.pytorch import LightningDataModule
 from torch import nn
 from torchmetrics import Metric
 
+from .build import build
 from .errors import UserError
 
 PACKAGE = __name__.partition(".")[0]
@@ -20,8 +20,8 @@ KINDS = (nn.Module, LightningDataModule, Metric)
 REFUSED = ("torch.jit", "torch.fx", "torch.package", "torch.export", "torch.utils", "torch.distributed", "torch._")
 
 
-def build(config: dict[str, Any], where: str, trusted: tuple[str, ...] = ()) -> Any:
-    """Instantiates `config` after every `_target_` in it was found harmless.
+def build_harmless(config: dict[str, Any], where: str, trusted: tuple[str, ...] = ()) -> Any:
+    """Builds `config` after every `_target_` in it was found harmless.
 
     Harmless are classes of this project's `data/` and `models/`, the modules, metrics and data modules of the
     libraries, and the names in `trusted`.
@@ -30,11 +30,11 @@ def build(config: dict[str, Any], where: str, trusted: tuple[str, ...] = ()) -> 
         UserError: another name, or an interpolation. Nothing was built then.
     """
     check(config, where, trusted)
-    return hydra.utils.instantiate(config, _convert_="all")
+    return build(config, where)
 
 
 def check(node: Any, where: str, trusted: tuple[str, ...] = ()) -> None:
-    """Raises the UserError of `build` for the first place in `node` that is not harmless."""
+    """Raises the UserError of `build_harmless` for the first place in `node` that is not harmless."""
     if isinstance(node, dict):
         if "_target_" in node and node["_target_"] not in trusted:
             _check_target(node["_target_"], where)

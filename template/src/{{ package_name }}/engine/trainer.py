@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import hydra
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import Checkpoint, LearningRateMonitor
 from lightning.pytorch.loggers import Logger
 
 from . import strategy
+from .build import build
 from .checkpoints import AtomicCheckpointIO, StoreConfig
 from .config import Config
 from .devices import Devices
@@ -31,10 +29,10 @@ def make_trainer(config: Config, devices: Devices, precision: str, loggers: list
         StoreConfig(config),
         *(
             callback
-            for callback in _instances(config["callbacks"])
+            for callback in _instances(config, "callbacks")
             if loggers or not isinstance(callback, LearningRateMonitor)  # which has nothing to do without a logger
         ),
-        *_instances(config["checkpoint"]),
+        *_instances(config, "checkpoint"),
     ]
     skip_empty_hooks(callbacks)
     profiler = config.get("profiler")
@@ -52,7 +50,7 @@ def make_trainer(config: Config, devices: Devices, precision: str, loggers: list
             logger=loggers or False,
             callbacks=callbacks,
             plugins=[AtomicCheckpointIO(), strategy.environment(devices)],
-            profiler=hydra.utils.instantiate(profiler) if profiler else SilentProfiler(),
+            profiler=build(profiler, "profiler") if profiler else SilentProfiler(),
             default_root_dir=config["paths"]["run"],
             enable_checkpointing=any(isinstance(callback, Checkpoint) for callback in callbacks),
             enable_progress_bar=any(type(callback).__name__ == "ProgressBar" for callback in callbacks),
@@ -68,5 +66,5 @@ def make_trainer(config: Config, devices: Devices, precision: str, loggers: list
         raise
 
 
-def _instances(configs: dict[str, Any]) -> list[Callback]:
-    return [hydra.utils.instantiate(config, _convert_="all") for config in configs.values() if config]
+def _instances(config: Config, group: str) -> list[Callback]:
+    return [build(part, f"{group}.{name}") for name, part in config[group].items() if part]
