@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lightning.pytorch import LightningModule
+from lightning.pytorch.callbacks import RichProgressBar
 from torch.optim import Optimizer
 
 
@@ -20,6 +21,14 @@ class PlainHookName(LightningModule):
             self.__dict__[name] = value
         else:
             super().__setattr__(name, value)
+
+
+class CountingFromOne(RichProgressBar):
+    """Lightning's bar, with the first epoch as epoch 1, as in the lines of `engine.progress`."""
+
+    def _get_train_description(self, current_epoch: int) -> str:
+        epochs = self.trainer.max_epochs
+        return f"epoch {current_epoch + 1}" + (f"/{epochs}" if epochs is not None and epochs > 0 else "")
 
 
 def unscale_before_clipping(optimizer: Optimizer) -> None:

@@ -8,12 +8,14 @@ import time
 from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.callbacks import Callback, RichProgressBar
+from lightning.pytorch.callbacks import Callback
+
+from .lightning_private import CountingFromOne
 
 log = logging.getLogger(__name__)
 
 
-class ProgressBar(RichProgressBar):
+class ProgressBar(CountingFromOne):
     """Rich's bar, on a terminal only: in a file it would be a heap of half-drawn lines.
 
     Drawing takes milliseconds. It is done by the clock, so that it costs the same for fast and for slow steps, where

@@ -93,4 +93,4 @@ class LogStageMetrics(Callback):
         metrics.flush()
         for name, metric in metrics.by_name.items():
             if metric.update_called:
-                module.log(f"{stage}/{name}", metric, on_step=False, on_epoch=True, prog_bar=stage != "test")
+                module.log(f"{stage}/{name}", metric, on_step=False, on_epoch=True)
