@@ -69,6 +69,7 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord) -> di
     try:
         trainer.fit(module, data)
     except SystemExit as error:  # what Lightning makes of Ctrl-C
+        log.warning("interrupted")
         raise KeyboardInterrupt from error
     record.update(
         fit_seconds=round(time.monotonic() - began, 3), epochs=trainer.current_epoch, steps=trainer.global_step
