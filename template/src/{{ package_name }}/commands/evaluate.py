@@ -1,7 +1,5 @@
 """Evaluate a trained model, from its run or its checkpoint alone."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import hydra

@@ -1,7 +1,5 @@
 """Train a model, then test its best checkpoint."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import hydra

@@ -1,7 +1,5 @@
 """A dataset that lies in memory and is read a batch at a time."""
 
-from __future__ import annotations
-
 from torch import Tensor, as_tensor
 from torch.utils.data import Dataset
 

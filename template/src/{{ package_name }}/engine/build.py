@@ -1,7 +1,5 @@
 """Building what a config names, with one line for a name or an argument that does not exist."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How checkpoints are written, and what they hold beside Lightning's own."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The composed config as plain data: resolved once, checked, the same for every process."""
 
-from __future__ import annotations
-
 import secrets
 from typing import Any, cast
 

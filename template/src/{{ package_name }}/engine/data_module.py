@@ -1,7 +1,5 @@
 """The base of every LightningDataModule: it turns three datasets into loaders."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Sized

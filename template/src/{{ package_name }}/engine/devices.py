@@ -1,7 +1,5 @@
 """Which devices a run uses, decided before Lightning is imported."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

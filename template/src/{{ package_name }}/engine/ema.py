@@ -1,7 +1,5 @@
 """An exponential moving average of the weights."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer

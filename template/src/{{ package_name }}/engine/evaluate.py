@@ -1,7 +1,5 @@
 """Evaluating a checkpoint with none of the overrides that made it."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Takes work out of Lightning's loop that does nothing but cost time: 10 % of a small model's step."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 

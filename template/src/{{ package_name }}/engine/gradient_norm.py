@@ -1,7 +1,5 @@
 """The norm of the gradients that an optimizer step uses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer

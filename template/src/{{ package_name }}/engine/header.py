@@ -1,7 +1,5 @@
 """What a run says of itself before and after training."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Mapping

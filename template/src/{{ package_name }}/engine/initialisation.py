@@ -1,7 +1,5 @@
 """First weights that keep the size of activations from layer to layer."""
 
-from __future__ import annotations
-
 from torch import nn
 
 RECTIFIERS = ("relu", "gelu", "silu")  # half of their input is cut off or nearly so

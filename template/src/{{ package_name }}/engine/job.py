@@ -1,7 +1,5 @@
 """One run, from the resolved config to the tested checkpoint."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time

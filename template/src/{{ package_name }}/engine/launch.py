@@ -1,11 +1,10 @@
 """Who runs a job: this process, or one new process for each device."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
 import signal
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +14,18 @@ from .errors import UserError
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
-    from torch.distributed.elastic.multiprocessing import LogsSpecs
 
 SHUTDOWN_SECONDS = 5  # between asking the other ranks to stop and ending them
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class RankFailed(RuntimeError):
     """A process of a job failed; the message ends with its own traceback."""
 
 
-def launch(config: DictConfig) -> dict[str, float]:
+def launch(config: "DictConfig") -> dict[str, float]:
     """Resolves the config once and runs it on the devices that it asks for."""
     resolved = plain(config)
     trainer = resolved["trainer"]
@@ -38,6 +39,7 @@ def launch(config: DictConfig) -> dict[str, float]:
 
 def _run_group(config: Config, chosen: devices.Devices) -> dict[str, float]:
     """Runs a job in a worker group of torch's elastic launcher, which ends all ranks when one fails."""
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
@@ -45,35 +47,31 @@ def _run_group(config: Config, chosen: devices.Devices) -> dict[str, float]:
     directory.mkdir(parents=True, exist_ok=True)
     for name in [name for name in logging.root.manager.loggerDict if name.startswith("torch.distributed.elastic")]:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what it says of a failure is said here, once
-    group = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=len(chosen.indices),
-        run_id=directory.name,
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",
-        local_addr="localhost",
-        max_restarts=0,
-        monitor_interval=0.1,
-        shutdown_timeout=SHUTDOWN_SECONDS,
-        logs_specs=_error_files(directory),
-    )
-    environment = dict(os.environ)
-    handlers = {
-        number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-    }
-    try:
-        results: dict[int, dict[str, float]] = elastic_launch(group, worker)(config, chosen)
-        return results[0]
-    except ChildFailedError as error:
-        raise _first_failure(directory, error) from None
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        os.environ.clear()
-        os.environ.update(environment)
-        for file in directory.glob(".error-*.json"):
-            file.unlink()
+    environment, handlers = dict(os.environ), {number: signal.getsignal(number) for number in SIGNALS}
+    with tempfile.TemporaryDirectory() as reports:
+        group = LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=len(chosen.indices),
+            run_id=directory.name,
+            rdzv_backend="c10d",
+            rdzv_endpoint="localhost:0",
+            local_addr="localhost",
+            max_restarts=0,
+            monitor_interval=0.1,
+            shutdown_timeout=SHUTDOWN_SECONDS,
+            logs_specs=DefaultLogsSpecs(log_dir=reports),
+        )
+        try:
+            results: dict[int, dict[str, float]] = elastic_launch(group, worker)(config, chosen)
+            return results[0]
+        except ChildFailedError as error:
+            raise _first_failure(Path(reports), error) from None
+        finally:  # the launcher leaves its signal handlers and variables behind
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            os.environ.clear()
+            os.environ.update(environment)
 
 
 def worker(config: Config, chosen: devices.Devices) -> dict[str, float]:
@@ -95,49 +93,19 @@ def worker(config: Config, chosen: devices.Devices) -> dict[str, float]:
             torch.distributed.destroy_process_group()
 
 
-def _error_files(directory: Path) -> LogsSpecs:
-    """Each rank's failure goes to a file of its own in the run directory."""
-    from torch.distributed.elastic.multiprocessing import LogsDest, LogsSpecs
-
-    class ErrorFiles(LogsSpecs):
-        @property
-        def root_log_dir(self) -> str:
-            return str(directory)
-
-        def reify(self, envs: dict[int, dict[str, str]]) -> LogsDest:
-            files = {local: str(directory / f".error-{env['RANK']}.json") for local, env in envs.items()}
-            for local, env in envs.items():
-                env["TORCHELASTIC_ERROR_FILE"] = files[local]
-            console = dict.fromkeys(envs, "")
-            return LogsDest(
-                stdouts=console,
-                stderrs=dict(console),
-                tee_stdouts={},
-                tee_stderrs={},
-                error_files=files,
-                filtered_stdout="",
-                filtered_stderr="",
-            )
-
-    return ErrorFiles(log_dir=str(directory))
-
-
-def _first_failure(directory: Path, error: Any) -> Exception:
-    """The failure that came first, as the rank itself reported it."""
-    reports: list[tuple[int, int, str, str]] = []
-    for file in directory.glob(".error-*.json"):
+def _first_failure(reports: Path, error: Any) -> Exception:
+    """The failure that came first, as the rank itself reported it; the launcher names the one that it saw first."""
+    found: list[tuple[int, str, str, str]] = []
+    for file in reports.rglob("error.json"):
         try:
             message = json.loads(file.read_text(encoding="utf-8"))["message"]
             extra = message["extraInfo"]
-        except (json.JSONDecodeError, KeyError, TypeError):
+            found.append((int(extra["timestamp"]), file.parent.name, message["message"], extra["py_callstack"]))
+        except (json.JSONDecodeError, KeyError, TypeError):  # ended while it wrote
             continue
-        rank = int(file.stem.rpartition("-")[2])
-        reports.append((int(extra["timestamp"]), rank, message["message"], extra["py_callstack"]))
-    if not reports:
+    if not found:
         rank, failure = error.get_first_failure()
         return RankFailed(f"rank {rank} ended with exit code {failure.exitcode} and no word")
-    _, rank, message, traceback = min(reports)
+    _, rank, message, traceback = min(found)
     kind, _, text = message.partition(": ")
-    if kind == UserError.__name__:
-        return UserError(text)
-    return RankFailed(f"rank {rank} failed\n\n{traceback}")
+    return UserError(text) if kind == UserError.__name__ else RankFailed(f"rank {rank} failed\n\n{traceback}")

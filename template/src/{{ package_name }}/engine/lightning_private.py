@@ -1,7 +1,5 @@
 """Private names of Lightning and torch that the engine needs; `tests/test_engine_parts.py` notices a lost one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from lightning.pytorch import LightningModule

@@ -1,7 +1,5 @@
 """Loggers with defaults that work offline and never ask."""
 
-from __future__ import annotations
-
 import logging
 import netrc
 import os

@@ -1,7 +1,5 @@
 """Where log lines go: facts to the console, everything to a file of the run."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """The mean of a loss over samples."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torchmetrics import Metric

@@ -1,7 +1,5 @@
 """The base of every LightningModule: it measures steps and makes optimizer and schedule from their configs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Literal
 

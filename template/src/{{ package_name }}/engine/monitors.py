@@ -1,7 +1,5 @@
 """A monitored metric that nobody logs is found before training, not at the end of the first epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from lightning.pytorch import LightningModule, Trainer

@@ -1,7 +1,5 @@
 """How a network is laid out in memory and compiled before training."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

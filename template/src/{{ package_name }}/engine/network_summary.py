@@ -1,7 +1,5 @@
 """The parts of a network and their sizes."""
 
-from __future__ import annotations
-
 import logging
 
 from lightning.pytorch import LightningModule, Trainer

@@ -1,7 +1,5 @@
 """Which parameters an optimizer gets, and with which weight decay."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 from torch import nn

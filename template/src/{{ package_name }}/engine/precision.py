@@ -1,7 +1,5 @@
 """What `amp=` becomes on a device."""
 
-from __future__ import annotations
-
 from typing import Any, get_args
 
 import torch

@@ -1,7 +1,5 @@
 """What a person sees while a model trains."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import time

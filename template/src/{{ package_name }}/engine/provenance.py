@@ -1,7 +1,5 @@
 """What a run was made with: versions, the commit, the command."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 import sys

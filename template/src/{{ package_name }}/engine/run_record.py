@@ -1,14 +1,12 @@
 """`run.json`, the record of one run: what it is, how it ended, what it reached."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from .errors import UserError
 
@@ -32,7 +30,7 @@ class RunRecord:
             **facts,
         }
 
-    def __enter__(self) -> RunRecord:
+    def __enter__(self) -> Self:
         if self.rank == 0:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             try:

@@ -1,7 +1,5 @@
 """Finding runs and rebuilding what they trained, from a checkpoint alone."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

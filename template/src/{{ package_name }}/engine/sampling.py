@@ -1,7 +1,5 @@
 """Which samples each process sees, in which order, and with which random numbers."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sized
 from typing import Any

@@ -6,8 +6,6 @@ the horizon (a float below 1) or a number of units (an integer): the learning ra
 peak / (warmup + 1) and reaches its peak right after the warmup.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,12 +18,6 @@ from torch.optim.lr_scheduler import LambdaLR, OneCycleLR, ReduceLROnPlateau
 from .errors import UserError
 
 Interval = Literal["step", "epoch"]
-
-
-class ScheduleFactory(Protocol):
-    """Makes the dictionary that Lightning expects under `lr_scheduler`, from an optimizer and the horizon."""
-
-    def __call__(self, optimizer: Optimizer, horizon: Horizon) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -52,6 +44,12 @@ class Horizon:
             return int(steps)
         epoch = math.ceil(self.trainer.num_training_batches / self.trainer.accumulate_grad_batches)
         return math.ceil(steps / epoch)
+
+
+class ScheduleFactory(Protocol):
+    """Makes the dictionary that Lightning expects under `lr_scheduler`, from an optimizer and the horizon."""
+
+    def __call__(self, optimizer: Optimizer, horizon: Horizon) -> dict[str, Any]: ...
 
 
 def constant(

@@ -1,7 +1,5 @@
 """Metrics of a stage: little work a step, one reduction an epoch."""
 
-from __future__ import annotations
-
 from collections.abc import MutableMapping
 from typing import Any, NamedTuple, cast
 

@@ -1,7 +1,5 @@
 """How devices work together."""
 
-from __future__ import annotations
-
 import logging
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Building objects from a config that may come from a stranger's checkpoint."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hydra.utils import get_object

@@ -1,9 +1,8 @@
 """The Trainer of a run, from its config."""
 
-from __future__ import annotations
-
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import Checkpoint, LearningRateMonitor
+from lightning.pytorch.callbacks import ProgressBar as LightningBar
 from lightning.pytorch.loggers import Logger
 
 from . import strategy
@@ -53,7 +52,7 @@ def make_trainer(config: Config, devices: Devices, precision: str, loggers: list
             profiler=build(profiler, "profiler") if profiler else SilentProfiler(),
             default_root_dir=config["paths"]["run"],
             enable_checkpointing=any(isinstance(callback, Checkpoint) for callback in callbacks),
-            enable_progress_bar=any(type(callback).__name__ == "ProgressBar" for callback in callbacks),
+            enable_progress_bar=any(isinstance(callback, LightningBar) for callback in callbacks),
             enable_model_summary=False,
             **arguments,
         )
