@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import torch
 from lightning.pytorch import LightningDataModule
-from torch.utils.data import BatchSampler, DataLoader, Dataset, default_collate
+from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, default_collate
 
 from .errors import UserError
 from .sampling import EvaluationShare, SeededDataset, TrainingBatches
@@ -97,12 +97,7 @@ class DataModule(LightningDataModule):
                 "%d of %d training samples fill no step: an epoch leaves out others each time", batches.dropped, samples
             )
         batches.set_epoch(trainer.current_epoch)
-        return DataLoader(
-            SeededDataset(self.train_set),
-            batch_sampler=batches,
-            generator=batches.generator,
-            **self._loading(),
-        )
+        return self._loader(self.train_set, batches, batches.generator)
 
     def val_dataloader(self) -> DataLoader[Any]:
         return self._evaluation_loader(self.val_set, "validation")
@@ -114,30 +109,30 @@ class DataModule(LightningDataModule):
         trainer = self.trainer
         assert trainer is not None
         share = EvaluationShare(_length(dataset, split), trainer.global_rank, trainer.world_size)
-        return DataLoader(
-            SeededDataset(dataset),
-            batch_sampler=BatchSampler(share, self.batch_size, drop_last=False),
-            generator=torch.Generator().manual_seed(self.seed),
-            **self._loading(),
-        )
+        batches = BatchSampler(share, self.batch_size, drop_last=False)
+        return self._loader(dataset, batches, torch.Generator().manual_seed(self.seed))
 
-    def _loading(self) -> dict[str, Any]:
+    def _loader(
+        self, dataset: Dataset[Any], batches: Sampler[list[int]], generator: torch.Generator
+    ) -> DataLoader[Any]:
         trainer = self.trainer
         assert trainer is not None
         workers = self.num_workers
         if workers == "auto":
             devices_here = max(1, trainer.world_size // trainer.num_nodes)
             workers = min(8, len(os.sched_getaffinity(0)) // devices_here)
+        prefetch = 2 if self.prefetch_factor == "auto" else self.prefetch_factor
         on_gpu = trainer.strategy.root_device.type == "cuda"
-        settings: dict[str, Any] = {
-            "num_workers": workers,
-            "pin_memory": on_gpu if self.pin_memory == "auto" else self.pin_memory,
-            "persistent_workers": workers > 0,
-            "collate_fn": self._collate_unless_finished,
-        }
-        if workers > 0:
-            settings["prefetch_factor"] = 2 if self.prefetch_factor == "auto" else self.prefetch_factor
-        return settings
+        return DataLoader(
+            SeededDataset(dataset),
+            batch_sampler=batches,
+            generator=generator,
+            num_workers=workers,
+            pin_memory=on_gpu if self.pin_memory == "auto" else self.pin_memory,
+            persistent_workers=workers > 0,
+            prefetch_factor=prefetch if workers else None,
+            collate_fn=self._collate_unless_finished,
+        )
 
     def _collate_unless_finished(self, samples: Any) -> Any:
         return self.collate(samples) if isinstance(samples, list) else samples

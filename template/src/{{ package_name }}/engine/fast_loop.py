@@ -8,16 +8,7 @@ from lightning.pytorch.profilers import PassThroughProfiler
 
 NOTHING = contextlib.nullcontext()
 
-STEP_HOOKS = (
-    "on_train_batch_start",
-    "on_before_zero_grad",
-    "on_before_backward",
-    "on_after_backward",
-    "on_before_optimizer_step",
-    "on_train_batch_end",
-    "on_validation_batch_start",
-    "on_validation_batch_end",
-)
+STEP_HOOKS = [name for name in dir(Callback) if "_batch_" in name or "before" in name or "after" in name]
 
 
 class SilentProfiler(PassThroughProfiler):

@@ -1,7 +1,5 @@
 """The norm of the gradients that an optimizer step uses."""
 
-from typing import Any
-
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 from torch.nn.utils import get_total_norm
@@ -15,10 +13,5 @@ class GradientNorm(Callback):
         every: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
         if (trainer.global_step + 1) % every:
             return
-        gradients: list[Any] = [
-            parameter.grad
-            for group in optimizer.param_groups
-            for parameter in group["params"]
-            if parameter.grad is not None
-        ]
+        gradients = [parameter.grad for parameter in pl_module.parameters() if parameter.grad is not None]
         pl_module.log("grad_norm", get_total_norm(gradients, foreach=True), on_step=True, on_epoch=False)

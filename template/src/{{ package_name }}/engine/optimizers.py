@@ -5,12 +5,7 @@ from typing import Any, Protocol
 from torch import nn
 from torch.optim import Optimizer
 
-NORMS = (
-    nn.modules.batchnorm._NormBase,
-    nn.GroupNorm,
-    nn.LayerNorm,
-    nn.RMSNorm,
-)
+NORMS = (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 
 
 class OptimizerFactory(Protocol):

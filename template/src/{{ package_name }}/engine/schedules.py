@@ -76,12 +76,7 @@ def step(
 
 
 def cosine(
-    optimizer: Optimizer,
-    horizon: Horizon,
-    *,
-    warmup: float = 0,
-    final_ratio: float = 0.01,
-    interval: Interval = "step",
+    optimizer: Optimizer, horizon: Horizon, *, warmup: float = 0, final_ratio: float = 0.01, interval: Interval = "step"
 ) -> dict[str, Any]:
     """Half a cosine from the peak to `final_ratio` of it, reached at the last unit (Loshchilov and Hutter 2017)."""
     total = horizon(interval, "cosine")

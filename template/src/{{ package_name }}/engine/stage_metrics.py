@@ -9,8 +9,6 @@ from lightning.pytorch.callbacks import Callback
 from torch import Tensor, nn
 from torchmetrics import Metric
 
-from .mean_loss import MeanLoss
-
 WAITING = 16  # batches that are measured at once
 LARGEST = 2**16  # outputs of a batch, in elements, that may wait; larger ones hide the cost of an update
 
@@ -27,6 +25,31 @@ class Step(NamedTuple):
     loss: Tensor
     outputs: Tensor
     targets: Tensor
+
+
+class MeanLoss(Metric):
+    """Mean of batch losses, each weighted by its number of samples; exact over unequal batches and over ranks.
+
+    torchmetrics' `MeanMetric` checks for NaN, which synchronises a GPU, or ignores the weights when told not to.
+    """
+
+    full_state_update = False
+    total: Tensor
+    count: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_state("total", torch.zeros(()), dist_reduce_fx="sum")
+        self.add_state("count", torch.zeros(()), dist_reduce_fx="sum")
+
+    def update(self, losses: Tensor, samples: list[int]) -> None:
+        """Adds mean losses `[n]` of n batches with so many samples each."""
+        self.total.add_(losses @ torch.tensor(samples, dtype=losses.dtype).to(losses.device, non_blocking=True))
+        self.count.add_(sum(samples))
+
+    def compute(self) -> Tensor:
+        """The mean over all samples, a scalar float32 tensor."""
+        return self.total / self.count
 
 
 class StageMetrics(nn.Module):

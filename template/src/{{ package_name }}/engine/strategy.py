@@ -27,14 +27,9 @@ def make_strategy(config: dict[str, Any], devices: Devices) -> Strategy | str:
         raise UserError(f"strategy.name must be auto or ddp, or strategy._target_ a class (got {config['name']!r})")
     if devices.world_size == 1:
         return "auto"
-    return DDPStrategy(
-        timeout=timedelta(seconds=config["timeout"]),
-        process_group_backend="nccl" if devices.kind == "cuda" else "gloo",
-        find_unused_parameters=config["find_unused_parameters"],
-        static_graph=config["static_graph"],
-        gradient_as_bucket_view=config["gradient_as_bucket_view"],
-        bucket_cap_mb=config["bucket_cap_mb"],
-    )
+    settings = {key: value for key, value in config.items() if key not in ("name", "sync_batchnorm", "timeout")}
+    backend = "nccl" if devices.kind == "cuda" else "gloo"
+    return DDPStrategy(process_group_backend=backend, timeout=timedelta(seconds=config["timeout"]), **settings)
 
 
 def wants_sync_batchnorm(config: dict[str, Any], devices: Devices) -> bool:
