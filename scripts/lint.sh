@@ -8,8 +8,8 @@ checkout=$PWD
 echo "The repository"
 "$BIN/ruff" format --check --quiet .
 "$BIN/ruff" check --quiet .
-git ls-files '*.yml' '*.yaml' | xargs "$BIN/yamllint" --strict
-git ls-files '*.md' | xargs "$BIN/pymarkdown" --config pyproject.toml scan
+git ls-files -z '*.yml' '*.yaml' | xargs -0 "$BIN/yamllint" --strict
+git ls-files -z '*.md' | xargs -0 "$BIN/pymarkdown" --config pyproject.toml scan
 
 check_render() {
     name=$1
