@@ -56,13 +56,15 @@ class EpochLines(Callback):
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         of = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
         number = f"{trainer.current_epoch + 1}".rjust(len(of) - 1)
-        metrics = trainer.callback_metrics
-        parts = [
-            f"{name} {float(value):.4f}"
-            for stage in ("train/", "val/")
-            for name, value in metrics.items()
-            if name.startswith(stage) and not name.endswith("_step")
-        ]
+        parts: list[str] = []
+        for stage in ("train", "val"):
+            metrics = {
+                name.removeprefix(f"{stage}/"): float(value)
+                for name, value in trainer.callback_metrics.items()
+                if name.startswith(f"{stage}/") and not name.endswith("_step")
+            }
+            if metrics:
+                parts.append(f"{stage} " + " ".join(f"{name} {value:.4f}" for name, value in metrics.items()))
         if trainer.optimizers:
             parts.append(f"lr {trainer.optimizers[0].param_groups[0]['lr']:.2e}")
         parts.append(f"{time.monotonic() - self.began:.1f} s")
