@@ -1,6 +1,5 @@
 """The base of every LightningDataModule: it turns three datasets into loaders."""
 
-import logging
 import os
 from collections.abc import Sized
 from typing import Any, Literal
@@ -11,8 +10,6 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, default
 
 from .errors import UserError
 from .sampling import EvaluationShare, SeededDataset, TrainingBatches
-
-log = logging.getLogger(__name__)
 
 Auto = Literal["auto"]
 
@@ -75,28 +72,17 @@ class DataModule(LightningDataModule):
         return batch
 
     def train_dataloader(self) -> DataLoader[Any]:
-        trainer = self.trainer
-        assert trainer is not None
-        batches = TrainingBatches(
-            samples := _length(self.train_set, "training"),
-            self.batch_size,
-            self.seed,
-            trainer.global_rank,
-            trainer.world_size,
-            trainer.accumulate_grad_batches,
-            self.shuffle,
-        )
+        samples = _length(self.train_set, "training")
+        rank, world_size = self._place()
+        accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1
+        batches = TrainingBatches(samples, self.batch_size, self.seed, rank, world_size, accumulate, self.shuffle)
         if not len(batches):
             raise UserError(
-                f"no training step fits: data.batch_size={self.batch_size} × {trainer.world_size} devices × "
-                f"trainer.accumulate_grad_batches={trainer.accumulate_grad_batches} is more than the {samples} "
-                f"training samples; make one of them smaller"
+                f"no training step fits: data.batch_size={self.batch_size} × {world_size} devices × "
+                f"trainer.accumulate_grad_batches={accumulate} is more than the {samples} training samples; "
+                f"make one of them smaller"
             )
-        if batches.dropped:
-            log.info(
-                "%d of %d training samples fill no step: an epoch leaves out others each time", batches.dropped, samples
-            )
-        batches.set_epoch(trainer.current_epoch)
+        batches.set_epoch(self.trainer.current_epoch if self.trainer else 0)
         return self._loader(self.train_set, batches, batches.generator)
 
     def val_dataloader(self) -> DataLoader[Any]:
@@ -106,23 +92,24 @@ class DataModule(LightningDataModule):
         return self._evaluation_loader(self.test_set, "test")
 
     def _evaluation_loader(self, dataset: Dataset[Any], split: str) -> DataLoader[Any]:
-        trainer = self.trainer
-        assert trainer is not None
-        share = EvaluationShare(_length(dataset, split), trainer.global_rank, trainer.world_size)
+        share = EvaluationShare(_length(dataset, split), *self._place())
         batches = BatchSampler(share, self.batch_size, drop_last=False)
         return self._loader(dataset, batches, torch.Generator().manual_seed(self.seed))
+
+    def _place(self) -> tuple[int, int]:
+        """Rank and number of processes; a data module without a trainer serves one process, as in a notebook."""
+        return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
 
     def _loader(
         self, dataset: Dataset[Any], batches: Sampler[list[int]], generator: torch.Generator
     ) -> DataLoader[Any]:
         trainer = self.trainer
-        assert trainer is not None
         workers = self.num_workers
         if workers == "auto":
-            devices_here = max(1, trainer.world_size // trainer.num_nodes)
+            devices_here = max(1, trainer.world_size // trainer.num_nodes) if trainer else 1
             workers = min(8, len(os.sched_getaffinity(0)) // devices_here)
         prefetch = 2 if self.prefetch_factor == "auto" else self.prefetch_factor
-        on_gpu = trainer.strategy.root_device.type == "cuda"
+        on_gpu = trainer is not None and trainer.strategy.root_device.type == "cuda"
         return DataLoader(
             SeededDataset(dataset),
             batch_sampler=batches,

@@ -1,7 +1,6 @@
 """Evaluating a checkpoint with none of the overrides that made it."""
 
 import logging
-from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import Trainer
@@ -12,7 +11,7 @@ from .errors import UserError
 from .fast_loop import SilentProfiler
 from .header import device_name, metrics_table, short
 from .precision import choose_precision
-from .runs import Run, latest_run, load_run
+from .runs import Run, load_run
 from .stage_metrics import LogStageMetrics
 
 log = logging.getLogger(__name__)
@@ -23,7 +22,7 @@ def evaluate(config: dict[str, Any]) -> dict[str, float]:
     logs.configure(directory=None)
     if config["split"] not in ("test", "val"):
         raise UserError(f"split must be test or val (got {config['split']!r})")
-    run = load_run(_chosen(config), config["trusted_targets"])
+    run = load_run(config["checkpoint"] or config["run"], config["trusted_targets"])
     if config["batch_size"] is not None:
         if not isinstance(config["batch_size"], int) or config["batch_size"] < 1:
             raise UserError(f"batch_size must be a whole number from 1 (got {config['batch_size']!r})")
@@ -31,12 +30,6 @@ def evaluate(config: dict[str, Any]) -> dict[str, float]:
     metrics = _measure(run, config["split"], config["accelerator"])
     log.info("\n%s", metrics_table(metrics))
     return metrics
-
-
-def _chosen(config: dict[str, Any]) -> Path:
-    if config["checkpoint"]:
-        return Path(config["checkpoint"])
-    return latest_run(Path("runs")) if config["run"] == "latest" else Path(config["run"])
 
 
 def _measure(run: Run, split: str, accelerator: str) -> dict[str, float]:

@@ -36,14 +36,20 @@ class Header(Callback):
         return [
             f"project    {config['project']}",
             f"run        {short(config['paths']['run'])}",
-            f"model      {_model_name(module)}, {sum(weight.numel() for weight in module.parameters()):,} parameters",
+            f"model      {_model_name(module)}",
             f"device     {device_name(devices)}",
             f"precision  {self.precision}" + (" (amp=auto)" if config["amp"]["precision"] == "auto" else ""),
             f"seed       {seeding['seed']}" + (", deterministic kernels" if seeding["deterministic"] else ""),
             f"batch      {batch * accumulate * trainer.world_size} samples a step = {batch} per device"
             f" × {trainer.world_size} {'device' if trainer.world_size == 1 else 'devices'} × {accumulate} accumulated",
-            f"steps      {steps} an epoch, {total if math.isfinite(total) and total > 0 else 'no end of'} in all",
+            f"steps      {steps} an epoch, {total if 0 < total < math.inf else 'no end of'} in all{_left_out(trainer)}",
         ]
+
+
+def _left_out(trainer: Trainer) -> str:
+    batches = getattr(trainer.train_dataloader, "batch_sampler", None)
+    dropped: int = getattr(batches, "dropped", 0)
+    return f"; {dropped} samples fill no step, other ones each epoch" if dropped else ""
 
 
 def short(path: str | Path) -> str:

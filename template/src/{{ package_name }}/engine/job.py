@@ -7,7 +7,7 @@ from pathlib import Path
 
 import lightning.pytorch as lightning
 from lightning.pytorch import Trainer
-from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 
 from . import loggers, logs, network
 from .build import build
@@ -73,10 +73,14 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord) -> di
         fit_seconds=round(time.monotonic() - began, 3), epochs=trainer.current_epoch, steps=trainer.global_step
     )
     metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+    _say_why_it_stopped(trainer)
     best = _best_checkpoint(trainer)
     if best is not None:
         metrics["best_score"] = float(best.best_model_score)  # type: ignore[arg-type]
-        record.update(monitor=best.monitor, best_score=metrics["best_score"], best_checkpoint=best.best_model_path)
+        file = Path(best.best_model_path)
+        record.update(
+            monitor=best.monitor, best_score=metrics["best_score"], best_checkpoint=f"checkpoints/{file.name}"
+        )
     if config["test"]:
         metrics |= _test(trainer, module, data, best)
     record.update(metrics=metrics)
@@ -89,6 +93,12 @@ def _test(trainer: Trainer, module: TrainingModule, data: DataModule, best: Mode
     [tested] = trainer.test(module, data, ckpt_path=best.best_model_path if best else None, verbose=False)
     log.info("\ntest of the %s\n%s", "best checkpoint" if best else "last weights", metrics_table(tested))
     return dict(tested)
+
+
+def _say_why_it_stopped(trainer: Trainer) -> None:
+    for callback in trainer.early_stopping_callbacks:
+        if isinstance(callback, EarlyStopping) and callback.stopped_epoch:
+            log.info("stopped early: %s has not improved in %d validations", callback.monitor, callback.patience)
 
 
 def _best_checkpoint(trainer: Trainer) -> ModelCheckpoint | None:

@@ -9,7 +9,7 @@ from torchmetrics import Metric
 
 from .lightning_private import PlainHookName, unscale_before_clipping
 from .optimizers import OptimizerFactory, parameter_groups
-from .schedules import Horizon, ScheduleFactory
+from .schedules import Horizon, ScheduleFactory, make_schedule
 from .stage_metrics import StageMetrics, Step
 
 __all__ = ["Step", "TrainingModule"]
@@ -79,5 +79,5 @@ class TrainingModule(PlainHookName):
         unscale_before_clipping(optimizer)
         if self.make_schedule is None:
             return optimizer
-        schedule = self.make_schedule(optimizer, Horizon(self.trainer, self.monitor, self.mode))
+        schedule = make_schedule(self.make_schedule, optimizer, Horizon(self.trainer, self.monitor, self.mode))
         return {"optimizer": optimizer, "lr_scheduler": schedule}  # type: ignore[typeddict-item]

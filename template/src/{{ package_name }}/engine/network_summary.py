@@ -24,12 +24,13 @@ class NetworkSummary(Callback):
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         summary = summarize(pl_module, max_depth=self.max_depth)
         hidden = tuple(name for name, part in pl_module.named_children() if isinstance(part, StageMetrics))
-        rows = [
+        rows = [("part", "type", "parameters")]
+        rows += [
             (name, kind, f"{parameters:,}" if parameters else "")
             for name, kind, parameters in zip(summary.layer_names, summary.layer_types, summary.param_nums, strict=True)
             if not name.startswith(hidden)
         ]
-        rows.append(("", "", f"{summary.total_parameters:,}"))
+        rows.append(("all", "", f"{summary.total_parameters:,}"))
         names, kinds, numbers = (max(map(len, column)) for column in zip(*rows, strict=True))
         for name, kind, number in rows:
             log.info("%s", f"{name:<{names}}  {kind:<{kinds}}  {number:>{numbers}}".rstrip())

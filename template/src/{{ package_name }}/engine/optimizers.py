@@ -15,7 +15,7 @@ class OptimizerFactory(Protocol):
 
 
 def parameter_groups(module: nn.Module) -> list[dict[str, Any]]:
-    """Two groups of trainable parameters: `decayed`, and `spared` with a weight decay of 0.
+    """Two groups of trainable parameters: `weights`, and `biases_and_norms` with a weight decay of 0.
 
     Biases, the weights of normalisation layers and other vectors are spared: decay would pull scales and offsets to
     zero without making the function simpler (Goyal et al. 2017, section 5.3). A parameter that two modules share is
@@ -33,7 +33,7 @@ def parameter_groups(module: nn.Module) -> list[dict[str, Any]]:
             (spared if is_spared else decayed).append(parameter)
     groups: list[dict[str, Any]] = []
     if decayed:
-        groups.append({"params": decayed, "name": "decayed"})
+        groups.append({"params": decayed, "name": "weights"})
     if spared:
-        groups.append({"params": spared, "name": "spared", "weight_decay": 0.0})
+        groups.append({"params": spared, "name": "biases_and_norms", "weight_decay": 0.0})
     return groups

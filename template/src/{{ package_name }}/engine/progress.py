@@ -1,6 +1,7 @@
 """What a person sees while a model trains."""
 
 import logging
+import math
 import sys
 import time
 from typing import Any
@@ -48,24 +49,37 @@ class ProgressBar(CountingFromOne):
 
 
 class EpochLines(Callback):
-    """One line for every epoch: metrics, learning rate and seconds, validation included."""
+    """One line for every epoch: metrics, the learning rate that it began with, and seconds, validation included.
+
+    A module's own `on_train_epoch_end` comes after those of callbacks: a line is written when nothing more can be
+    logged for its epoch.
+    """
+
+    unwritten: str | None = None
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._write(trainer)
         self.began = time.monotonic()
+        self.lr = trainer.optimizers[0].param_groups[0]["lr"] if trainer.optimizers else math.nan
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         of = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
         number = f"{trainer.current_epoch + 1}".rjust(len(of) - 1)
+        self.unwritten = f"epoch {number}{of}  %s  lr {self.lr:.2e}  {time.monotonic() - self.began:.1f} s"
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._write(trainer)
+
+    def _write(self, trainer: Trainer) -> None:
+        if self.unwritten is None:
+            return
         parts: list[str] = []
         for stage in ("train", "val"):
-            metrics = {
-                name.removeprefix(f"{stage}/"): float(value)
+            metrics = [
+                f"{name.removeprefix(f'{stage}/')} {float(value):.4f}"
                 for name, value in trainer.callback_metrics.items()
                 if name.startswith(f"{stage}/") and not name.endswith("_step")
-            }
-            if metrics:
-                parts.append(f"{stage} " + " ".join(f"{name} {value:.4f}" for name, value in metrics.items()))
-        if trainer.optimizers:
-            parts.append(f"lr {trainer.optimizers[0].param_groups[0]['lr']:.2e}")
-        parts.append(f"{time.monotonic() - self.began:.1f} s")
-        log.info("epoch %s%s  %s", number, of, "  ".join(parts))
+            ]
+            parts += [f"{stage} {' '.join(metrics)}"] if metrics else []
+        log.info(self.unwritten, "  ".join(parts))
+        self.unwritten = None

@@ -11,23 +11,25 @@ LIBRARIES = ("torch", "lightning", "torchmetrics", "hydra-core", "numpy")
 
 
 def provenance() -> dict[str, Any]:
-    """Versions of Python and the libraries, Git commit of the project (None outside a repository), command line."""
+    """Versions of Python and the libraries, Git commit of the project, command line."""
+    program, *words = sys.argv
     return {
         "python": platform.python_version(),
         "versions": {name: metadata.version(name) for name in LIBRARIES},
-        "git": _commit(Path(__file__).parent) or _commit(Path.cwd()),
-        "command": sys.argv,
+        "git": _commit(),
+        "command": [*program.split(), *words],
     }
 
 
-def _commit(directory: Path) -> dict[str, Any] | None:
+def _commit() -> dict[str, Any] | None:
+    """The commit, and whether a file was changed or added since; None where Git does not track this package."""
+
     def git(*arguments: str) -> str:
-        return subprocess.run(
-            ["git", *arguments], cwd=directory, capture_output=True, text=True, check=True, timeout=10
-        ).stdout.strip()
+        command = ["git", "-C", str(Path(__file__).parent), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
     try:
-        commit = git("rev-parse", "HEAD")
-        return {"commit": commit, "changed": bool(git("status", "--porcelain", "--untracked-files=no"))}
+        git("ls-files", "--error-unmatch", Path(__file__).name)
+        return {"commit": git("rev-parse", "HEAD"), "changed": bool(git("status", "--porcelain"))}
     except (OSError, subprocess.SubprocessError):
         return None

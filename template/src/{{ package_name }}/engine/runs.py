@@ -26,7 +26,7 @@ class Run:
         checkpoint: The file it came from.
         config: The resolved config, plain data.
         module: The LightningModule in evaluation mode, on the CPU.
-        data: The data module; call `setup("fit")` or `setup("test")` for its datasets.
+        data: The data module; after `setup("fit")` it has its datasets and loaders.
     """
 
     checkpoint: Path
@@ -36,7 +36,7 @@ class Run:
 
 
 def load_run(path: str | Path, trusted_targets: list[str] | None = None) -> Run:
-    """Rebuilds a run from its directory (the best checkpoint there) or from a checkpoint file.
+    """Rebuilds a run from its directory (the best checkpoint there), from a checkpoint file, or the `latest` one.
 
     Raises:
         UserError: there is no checkpoint, or its config names something that must not be built.
@@ -66,16 +66,19 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def find_checkpoint(path: str | Path) -> Path:
-    """The checkpoint file that `path` (a file or a run directory) means: `best.ckpt`, else `last.ckpt`."""
-    path = Path(path)
+    """The checkpoint that `path` means: a file, a run (its `best.ckpt`, else `last.ckpt`), the newest of a folder.
+
+    `latest` is the newest run below `runs`.
+    """
+    path = Path("runs") if str(path) == "latest" else Path(path)
     if path.is_file():
         return path
-    if not path.exists():
-        raise UserError(f"{path} does not exist: type run=latest, a run's directory, or checkpoint=<file>")
     for name in ("best.ckpt", "last.ckpt"):
         if (file := path / "checkpoints" / name).is_file():
             return file
-    raise UserError(f"{path} holds no checkpoints/best.ckpt or last.ckpt: choose another run")
+    if (path / NAME).exists():
+        raise UserError(f"{path} holds no checkpoints/best.ckpt or last.ckpt: choose another run")
+    return find_checkpoint(latest_run(path))
 
 
 def latest_run(runs: Path) -> Path:
@@ -89,5 +92,6 @@ def latest_run(runs: Path) -> Path:
         except (json.JSONDecodeError, KeyError):
             continue
     if not started:
-        raise UserError(f"no run with a checkpoint below {runs.resolve()}: train one first, or name run=<directory>")
+        found = "holds no run with a checkpoint" if runs.exists() else "does not exist"
+        raise UserError(f"{runs} {found}: train one first, or type run=<directory> or checkpoint=<file>")
     return max(started)[1]

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 from lightning.pytorch import Trainer
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR, OneCycleLR, ReduceLROnPlateau
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler, OneCycleLR, ReduceLROnPlateau
 
 from .errors import UserError
 
@@ -49,7 +49,20 @@ class Horizon:
 class ScheduleFactory(Protocol):
     """Makes the dictionary that Lightning expects under `lr_scheduler`, from an optimizer and the horizon."""
 
-    def __call__(self, optimizer: Optimizer, horizon: Horizon) -> dict[str, Any]: ...
+    def __call__(self, optimizer: Optimizer, /, *, horizon: Horizon) -> Any: ...
+
+
+def make_schedule(factory: Any, optimizer: Optimizer, horizon: Horizon) -> dict[str, Any]:
+    """Calls a function of this file, or a scheduler of torch, which knows no horizon and is stepped once an epoch."""
+    try:
+        schedule = factory(optimizer, horizon=horizon)
+    except TypeError as error:
+        if "'horizon'" not in str(error):
+            raise
+        schedule = factory(optimizer)
+    if isinstance(schedule, LRScheduler):
+        return {"scheduler": schedule, "interval": "epoch", "monitor": horizon.monitor, "name": "lr"}
+    return dict(schedule)
 
 
 def constant(

@@ -89,7 +89,14 @@ class StageMetrics(nn.Module):
 
 
 class LogStageMetrics(Callback):
-    """Logs what a `TrainingModule` measured: each metric once an epoch, the training loss every `log_every_n_steps`."""
+    """Logs what a `TrainingModule` measured: each metric once an epoch, the training loss every `log_every_n_steps`.
+
+    An epoch that is shorter than that interval sets it, so that no curve stays empty.
+    """
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        steps = int(trainer.num_training_batches // trainer.accumulate_grad_batches)
+        trainer.log_every_n_steps = min(trainer.log_every_n_steps, max(1, steps))  # type: ignore[attr-defined]
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
