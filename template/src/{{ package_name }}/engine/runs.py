@@ -46,9 +46,13 @@ def load_run(path: str | Path, trusted_targets: list[str] | None = None) -> Run:
     config = stored[CONFIG_KEY]
     trusted = tuple(trusted_targets or ())
     model = {key: value for key, value in config["model"].items() if key not in ("optimizer", "scheduler")}
-    module: TrainingModule = build_harmless(model, "model", trusted)
-    data: DataModule = build_harmless(config["data"], "data", trusted)
-    module.load_state_dict(stored["state_dict"])
+    module: TrainingModule = build_harmless(model, "model", TrainingModule, trusted)
+    data: DataModule = build_harmless(config["data"], "data", DataModule, trusted)
+    try:
+        module.load_state_dict(stored["state_dict"])
+    except RuntimeError as error:
+        mismatch = " ".join(str(error).split())
+        raise UserError(f"{checkpoint} does not fit the model as it is in models/ now: {mismatch}") from error
     network.prepare(module)
     return Run(checkpoint, config, module.eval(), data)
 
@@ -60,8 +64,10 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     except Exception as error:  # unpickling fails in many ways
         reason = (str(error).strip() or "it ends too early").splitlines()[0]
         raise UserError(f"{path} cannot be read as a checkpoint: {reason}") from error
-    if not isinstance(stored, dict) or CONFIG_KEY not in stored or "state_dict" not in stored:
-        raise UserError(f"{path} is no checkpoint of this project: it holds no config and state_dict")
+    config = stored.get(CONFIG_KEY) if isinstance(stored, dict) else None
+    parts = ("model", "data", "amp", "seeding")
+    if not isinstance(config, dict) or not all(isinstance(config.get(part), dict) for part in parts):
+        raise UserError(f"{path} is no checkpoint of this project: it does not hold the config of a run")
     return stored
 
 
