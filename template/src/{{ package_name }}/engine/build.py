@@ -9,6 +9,9 @@ from hydra.utils import get_object
 
 from .errors import UserError
 
+PACKAGE = __name__.partition(".")[0]
+OWN = (f"{PACKAGE}.data.", f"{PACKAGE}.models.")  # the owner's rooms
+
 
 def build(config: Any, where: str) -> Any:
     """Instantiates every `_target_` in `config`; containers become plain lists and dicts.
@@ -24,12 +27,19 @@ def build(config: Any, where: str) -> Any:
     try:
         return hydra.utils.instantiate(config, _convert_="all")
     except InstantiationException as error:
-        cause = error.__cause__
-        if isinstance(cause, TypeError) and "unexpected keyword argument" in str(cause):
-            raise UserError(f"{where}: {cause}") from error
-        if str(error).startswith("Error locating target"):
-            raise UserError(f"{where}: {str(error).partition(',')[0]}") from error
+        cause, message = error.__cause__, str(error)
+        if message.startswith("Error locating target"):
+            raise UserError(f"{where}: {message.partition(',')[0]}") from error
+        is_own = any(f"'{room}" in message for room in OWN)  # whose bugs deserve their traceback
+        is_argument = isinstance(cause, ValueError) or "unexpected keyword argument" in str(cause)
+        if isinstance(cause, Exception) and not isinstance(cause, ImportError) and (is_argument or not is_own):
+            raise mistake(where, cause) from error
         raise
+
+
+def mistake(where: str, error: Exception) -> UserError:
+    """What a library says of a value that it was given, as a user's mistake; the log keeps the traceback."""
+    return UserError(f"{where}: {' '.join(str(error).split()) or type(error).__name__}")
 
 
 def _check_factories(config: Any, where: str) -> None:
@@ -38,7 +48,7 @@ def _check_factories(config: Any, where: str) -> None:
         return
     for key, value in config.items():
         _check_factories(value, f"{where}.{key}")
-    if config.get("_partial_"):
+    if config.get("_partial_") and isinstance(config.get("_target_"), str):
         arguments = {key: value for key, value in config.items() if not key.startswith("_")}
         try:
             inspect.signature(get_object(config["_target_"])).bind_partial(**arguments)

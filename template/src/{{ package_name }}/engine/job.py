@@ -8,9 +8,10 @@ from pathlib import Path
 import lightning.pytorch as lightning
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from . import loggers, logs, network
-from .build import build
+from .build import build, mistake
 from .config import Config
 from .data_module import DataModule
 from .devices import Devices
@@ -69,6 +70,8 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord) -> di
     except SystemExit as error:  # what Lightning makes of Ctrl-C
         log.warning("interrupted")
         raise KeyboardInterrupt from error
+    except MisconfigurationException as error:
+        raise mistake("Lightning", error) from error
     record.update(
         fit_seconds=round(time.monotonic() - began, 3), epochs=trainer.current_epoch, steps=trainer.global_step
     )

@@ -39,7 +39,7 @@ def launch(config: "DictConfig") -> dict[str, float]:
 
 def _run_group(config: Config, chosen: devices.Devices) -> dict[str, float]:
     """Runs a job in a worker group of torch's elastic launcher, which ends all ranks when one fails."""
-    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
@@ -67,6 +67,8 @@ def _run_group(config: Config, chosen: devices.Devices) -> dict[str, float]:
             return results[0]
         except ChildFailedError as error:
             raise _first_failure(Path(reports), error) from None
+        except SignalException as error:
+            raise KeyboardInterrupt from error
         finally:  # the launcher leaves its signal handlers and variables behind
             for number, handler in handlers.items():
                 signal.signal(number, handler)

@@ -7,6 +7,7 @@ from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 from torchmetrics import Metric
 
+from .build import mistake
 from .lightning_private import PlainHookName, unscale_before_clipping
 from .optimizers import OptimizerFactory, parameter_groups
 from .schedules import Horizon, ScheduleFactory, make_schedule
@@ -75,9 +76,14 @@ class TrainingModule(PlainHookName):
     def configure_optimizers(self) -> OptimizerLRScheduler:
         if self.make_optimizer is None:
             return None
-        optimizer = self.make_optimizer(parameter_groups(self))
-        unscale_before_clipping(optimizer)
-        if self.make_schedule is None:
-            return optimizer
-        schedule = make_schedule(self.make_schedule, optimizer, Horizon(self.trainer, self.monitor, self.mode))
+        where = "optimizer"
+        try:
+            optimizer = self.make_optimizer(parameter_groups(self))
+            unscale_before_clipping(optimizer)
+            if self.make_schedule is None:
+                return optimizer
+            where = "scheduler"
+            schedule = make_schedule(self.make_schedule, optimizer, Horizon(self.trainer, self.monitor, self.mode))
+        except (TypeError, ValueError, IndexError, RuntimeError) as error:
+            raise mistake(where, error) from error
         return {"optimizer": optimizer, "lr_scheduler": schedule}  # type: ignore[typeddict-item]

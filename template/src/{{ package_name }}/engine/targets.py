@@ -6,11 +6,9 @@ from hydra.utils import get_object
 from torch import nn
 from torchmetrics import Metric
 
-from .build import build
+from .build import OWN, build
 from .errors import UserError
 
-PACKAGE = __name__.partition(".")[0]
-OWN = (f"{PACKAGE}.data.", f"{PACKAGE}.models.")
 # Constructors that only build. Elsewhere in these libraries some read files, load weights or call what they are given.
 KINDS = ("aggregation", "classification", "clustering", "nominal", "regression", "retrieval", "segmentation")
 HARMLESS = ("torch.nn.", *(f"torchmetrics.{kind}." for kind in KINDS))

@@ -4,13 +4,13 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import Checkpoint, LearningRateMonitor
 from lightning.pytorch.callbacks import ProgressBar as LightningBar
 from lightning.pytorch.loggers import Logger
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from . import strategy
-from .build import build
+from .build import build, mistake
 from .checkpoints import AtomicCheckpointIO, StoreConfig
 from .config import Config
 from .devices import Devices
-from .errors import UserError
 from .fast_loop import SilentProfiler, skip_empty_hooks
 from .header import Header
 from .monitors import MonitorCheck
@@ -56,13 +56,8 @@ def make_trainer(config: Config, devices: Devices, precision: str, loggers: list
             enable_model_summary=False,
             **arguments,
         )
-    except TypeError as error:
-        if "unexpected keyword argument" in str(error):
-            key = str(error).rpartition("argument ")[2]
-            raise UserError(
-                f"trainer has no argument {key}: see lightning.pytorch.Trainer for its arguments"
-            ) from error
-        raise
+    except (TypeError, ValueError, MisconfigurationException) as error:
+        raise mistake("trainer", error) from error
 
 
 def _instances(config: Config, group: str) -> list[Callback]:

@@ -11,6 +11,8 @@ ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tan
 
 
 def make_activation(name: Activation) -> nn.Module:
+    if name not in ACTIVATIONS:
+        raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)} (got {name!r})")
     return ACTIVATIONS[name]()
 
 
@@ -20,6 +22,8 @@ def make_norm(name: Norm, channels: int, momentum: float = 0.1) -> nn.Module:
     `batch` needs some 8 samples a device or more; `group` (32 groups, fewer where they do not divide) and `layer`
     (one group, Wu and He 2018) do not look at the batch.
     """
+    if name not in ("batch", "group", "layer"):
+        raise ValueError(f"norm must be batch, group or layer (got {name!r})")
     if name == "batch":
         return nn.BatchNorm2d(channels, momentum=momentum)
     groups = 1 if name == "layer" else next(n for n in (32, 16, 8, 4, 2, 1) if channels % n == 0)
