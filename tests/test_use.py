@@ -56,6 +56,85 @@ def test_its_own_tests_pass(render: Callable[..., Path], tmp_path: Path, answers
     python(project, "-m", "pytest", "-n0", "-q", "--basetemp", tmp_path / "pytest", cwd=project, timeout=600)
 
 
+OWN_FILES = {
+    "src/PACKAGE/data/waves.py": """
+import torch
+
+from ..engine.batched_tensors import BatchedTensors
+from ..engine.data_module import DataModule
+
+
+class Waves(DataModule):
+    def __init__(self, length, **loading):
+        super().__init__(**loading)
+        self.length = length
+
+    def setup(self, stage):
+        starts = torch.rand(256, 1)
+        waves = torch.sin(starts + torch.arange(self.length + 1) / 4)
+        self.train_set = self.val_set = self.test_set = BatchedTensors(waves[:, :-1], waves[:, -1:])
+""",
+    "src/PACKAGE/models/forecast.py": """
+from torch import nn
+
+from ..engine.module import Step, TrainingModule
+
+
+class Forecast(TrainingModule):
+    def __init__(self, length, **training):
+        super().__init__(**training)
+        self.net = nn.Linear(length, 1)
+
+    def step(self, batch):
+        past, future = batch
+        outputs = self.net(past)
+        return Step(nn.functional.mse_loss(outputs, future), outputs, future)
+""",
+    "src/PACKAGE/configs/data/waves.yaml": """
+defaults: [/base/data@_here_, _self_]
+_target_: PACKAGE.data.waves.Waves
+length: 12
+""",
+    "src/PACKAGE/configs/model/forecast.yaml": """
+defaults: [/base/model@_here_, _self_]
+_target_: PACKAGE.models.forecast.Forecast
+length: ${data.length}
+""",
+    "src/PACKAGE/configs/optimizer/adamax.yaml": "{_target_: torch.optim.Adamax, _partial_: true, lr: 0.01}\n",
+    "src/PACKAGE/configs/experiment/longer.yaml": """# @package _global_
+defaults:
+  - override /optimizer: adamax
+data:
+  length: 24
+""",
+}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_its_tests_pass_without_the_examples(render: Callable[..., Path], tmp_path: Path) -> None:
+    """As the README says: the owner's data, model and configs take the place of the digits and their networks."""
+    project = tmp_path / "project"
+    shutil.copytree(render(project_name="Wave Tank"), project)
+    source = project / "src" / package(project)
+    for name in ("data/digits.py", "models/resnet.py", "models/mlp.py"):
+        (source / name).unlink()
+    rooms = [*(source / "configs" / name for name in ("data", "model", "experiment")), project / "tests/data"]
+    for room in [*rooms, project / "tests/models"]:
+        shutil.rmtree(room)
+    for name, text in OWN_FILES.items():
+        file = project / name.replace("PACKAGE", source.name)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text.replace("PACKAGE", source.name), encoding="utf-8")
+    train = source / "configs/train.yaml"
+    defaults = train.read_text(encoding="utf-8")
+    for old, new in (("data: digits", "data: waves"), ("model: resnet", "model: forecast"), ("r: adamw", "r: adamax")):
+        assert old in defaults
+        defaults = defaults.replace(old, new)
+    train.write_text(defaults, encoding="utf-8")
+    python(project, "-m", "pytest", "-n0", "-q", "--basetemp", tmp_path / "pytest", cwd=project, timeout=600)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "answers", [{}, {**HOSTILE, "package_name": "z9", "environment": "conda"}], ids=["default", "far"]
