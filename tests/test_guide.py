@@ -1,0 +1,38 @@
+"""The pages of a project's guide: what they show works, what they list is complete."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from projects import package, python
+
+
+def test_the_task_of_the_guide_trains_and_is_evaluated(render: Callable[..., Path], tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(render(project_name="Wave Tank"), project)
+    name = package(project)
+    page = (project / "docs/your-own.md").read_text(encoding="utf-8")
+    files = re.findall(r"^```(?:python|yaml)\n# (\S+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(files) == 6
+    for path, text in files:
+        (project / "src" / name / path).write_text(text, encoding="utf-8")
+    (commands,) = re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    for line in commands.splitlines():
+        command, *words = line.split()
+        assert command == name.replace("_", "-")
+        python(project, "-m", name, *words, cwd=tmp_path)
+    (record,) = (json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("runs/stripes/*/run.json"))
+    assert record["status"] == "finished"
+    assert record["metrics"]["test/accuracy"] > 0.9
+    assert record["metrics"]["train/head_norm"] > 0
+
+
+def test_the_tour_names_every_file_of_the_engine(render: Callable[..., Path]) -> None:
+    project = render()
+    tour = (project / "docs/tour.md").read_text(encoding="utf-8")
+    engine = project / "src" / package(project) / "engine"
+    assert re.findall(r"^\| `(\w+\.py)` \|", tour, re.MULTILINE) == sorted(
+        path.name for path in engine.glob("*.py") if path.name != "__init__.py"
+    )
