@@ -266,7 +266,8 @@ def test_the_workshop_is_documented(template: Path) -> None:
     """Every path that the documentation links to is there."""
     for page in [template / "README.md", *template.glob("docs/*.md"), *template.glob("template/docs/*.md*")]:
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / link).exists(), (page.name, link)
+            target = page.parent / link
+            assert target.exists() or target.with_name(f"{target.name}.jinja").exists(), (page.name, link)
 
 
 def test_make_lint_finds_nothing(own_template: Path) -> None:
