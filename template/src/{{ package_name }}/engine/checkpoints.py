@@ -8,6 +8,7 @@ import torch
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.plugins.io import TorchCheckpointIO
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 from .config import Config
 from .runs import CONFIG_KEY
@@ -42,6 +43,8 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 class LastCheckpoint(ModelCheckpoint):
     """The state after the latest epoch, whatever the monitored metric does; a resumed run goes on from it.
 
+    It is written too when a training is asked to stop, and when it fails. With several processes not when it fails:
+    saving ends in a barrier, and a rank that failed alone would wait there for the others.
     `ModelCheckpoint(save_last=True)` with a monitor writes it only when the monitored metric improved.
     """
 
@@ -50,9 +53,15 @@ class LastCheckpoint(ModelCheckpoint):
             dirpath=dirpath,
             filename="last",
             save_on_train_epoch_end=True,
+            save_on_exception=True,
             auto_insert_metric_name=False,
             enable_version_counter=False,
         )
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        is_failure = isinstance(exception, Exception) and trainer.world_size == 1
+        if is_failure or isinstance(exception, SIGTERMException):
+            super().on_exception(trainer, pl_module, exception)
 
 
 class StoreConfig(Callback):

@@ -1,7 +1,7 @@
 """The one door: lists the commands, answers questions about them, and runs one.
 
-Exit codes: 0 done, 1 a bug (with its traceback), 2 a mistake in what was asked (one line on stderr), 130 interrupted,
-141 the reader of a pipe left.
+Exit codes: 0 done, 1 a bug (with its traceback), 2 a mistake in what was asked (one line on stderr), 128 + n stopped
+by signal n (130 for Ctrl-C), 141 the reader of a pipe left.
 """
 
 import os
@@ -11,7 +11,10 @@ from pathlib import Path
 
 from . import help_page
 from .config_folder import PACKAGE, SCRIPT, command_names, config_file, did_you_mean, nearest
-from .errors import UserError
+from .errors import JobFailed, UserError
+from .stop import Interrupted
+
+TRAINS = "train"  # the command whose jobs run on all ranks; any other runs on rank 0
 
 
 def main() -> int:
@@ -26,6 +29,11 @@ def main() -> int:
             raise
         sys.stderr.write(f"{error}\n")
         return 2
+    except JobFailed as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    except Interrupted as error:
+        return 128 + error.signum
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -54,11 +62,24 @@ def _answer(program: str, words: list[str]) -> None:
         sys.stdout.write(help_page.command(program, name))
     else:
         sys.argv[:] = [f"{program} {name}", *rest]
+        _run(name)
+
+
+def _run(name: str) -> None:
+    from . import hydra_command, ranks
+
+    place = ranks.find_place()
+    if place is not None and place.rank > 0:
+        if name == TRAINS:
+            ranks.follow(place.rank)
+        return
+    try:
         if config_file(name) is None:
             sys.exit(import_module(f"{PACKAGE}.commands.{name}").main())
-        from . import hydra_command
-
         hydra_command.run(name)
+    finally:
+        if place is not None and name == TRAINS:
+            ranks.dismiss()
 
 
 def _version() -> str:

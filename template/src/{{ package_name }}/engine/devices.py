@@ -27,16 +27,31 @@ class Devices:
         return len(self.indices) * self.num_nodes
 
 
-def choose(accelerator: str, devices: Any, num_nodes: int = 1) -> Devices:
+def choose(accelerator: str, devices: Any, num_nodes: int = 1, started: tuple[int, int] | None = None) -> Devices:
     """Reads `trainer.accelerator` (auto, cpu, gpu, cuda, mps) and `trainer.devices` (a number, a list, auto or -1).
 
     On the CPU, `devices` is a number of processes: it must be asked for with `accelerator=cpu`, since several of them
     are rarely what a person wants who expects GPUs.
 
+    Args:
+        started: Processes on each machine and machines, where torchrun or SLURM has started them; 1 may then stand
+            for the defaults of `devices` and `num_nodes`.
+
     Raises:
-        UserError: the machine does not have them.
+        UserError: the machine does not have them, or others were started.
     """
     kind, available = _find(accelerator)
+    if started is not None:
+        here, nodes = started
+        asked = len(devices) if isinstance(devices, (list, tuple)) else devices
+        if asked not in (1, here, "auto", -1, "-1") or num_nodes not in (1, nodes):
+            raise UserError(
+                f"{here} processes were started on each of {nodes} machines, but trainer.devices={devices} and "
+                f"trainer.num_nodes={num_nodes}: leave both out"
+            )
+        devices, num_nodes = devices if asked == here > 1 else here, nodes
+    elif num_nodes > 1:
+        raise UserError(f"trainer.num_nodes={num_nodes}: torchrun or SLURM starts a job on several machines")
     if devices in ("auto", -1, "-1"):
         return Devices(kind, tuple(range(available)), num_nodes)
     if isinstance(devices, (list, tuple)):
@@ -49,7 +64,8 @@ def choose(accelerator: str, devices: Any, num_nodes: int = 1) -> Devices:
         indices = tuple(range(devices))
     else:
         raise UserError(f"trainer.devices must be a number from 1, a list such as [0,1], or auto (got {devices!r})")
-    if accelerator != "cpu" and (missing := [index for index in indices if not 0 <= index < available]):
+    counts_cores = kind == "cpu" and (accelerator == "cpu" or started is not None)
+    if not counts_cores and (missing := [index for index in indices if not 0 <= index < available]):
         cure = "type trainer.devices=1"
         if kind == "cpu":
             cure += ", or trainer.accelerator=cpu for several processes on the CPU"

@@ -17,7 +17,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from .config_folder import PACKAGE, groups, is_group
-from .errors import UserError
+from .errors import JobFailed, UserError
 from .one_line_errors import one_line
 from .path_options import quote_path_options
 
@@ -40,11 +40,11 @@ def hydra_job(task: Callable[[DictConfig], Any]) -> Callable[[DictConfig], Any]:
             try:
                 return task(config)
             except Exception as error:
-                message = one_line(error)
+                message = str(error) if isinstance(error, JobFailed) else one_line(error)
                 if message is None or _ASKED == "1" or HydraConfig.get().mode is not RunMode.RUN:
                     raise
                 sys.stderr.write(f"{message}\n")
-                sys.exit(2)
+                sys.exit(1 if isinstance(error, JobFailed) else 2)
 
     return run_job
 
@@ -54,13 +54,15 @@ def run(name: str) -> None:
     program, *words = sys.argv
     _refuse_unknown_flags(program, words)
     words = quote_path_options(words)
+    is_sweep = not _SWEEP.isdisjoint(words)
+    words = [word for word in words if word not in _SWEEP]
     main = import_module(f"{PACKAGE}.commands.{name}").main
     # Hydra's documented switch for full tracebacks also lets its exceptions out of `hydra.main`; `hydra_job` resets it.
     with _full_errors("1"):
         try:
-            if not _SWEEP.isdisjoint(words):
+            if is_sweep:
                 _compose_before_sweep(main, program, words)
-            sys.argv[:] = [program, *words]
+            sys.argv[:] = [program, *words, *(["--multirun"] if is_sweep else [])]
             main()
         except Exception as error:
             message = one_line(error, groups(name))
@@ -94,7 +96,7 @@ def _refuse_unknown_flags(program: str, words: list[str]) -> None:
 
 def _compose_before_sweep(main: Callable[[], Any], program: str, words: list[str]) -> None:
     """Composes every option that the sweep names once: Hydra finds a typo only after it made the sweep directory."""
-    choices = [values for word in words if word not in _SWEEP and (values := _choices(word))]
+    choices = [values for word in words if (values := _choices(word))]
     first = [values[0] for values in choices]
     lines = [first]
     for place, values in enumerate(choices):

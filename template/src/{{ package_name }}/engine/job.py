@@ -8,7 +8,8 @@ from pathlib import Path
 import lightning.pytorch as lightning
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
-from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.utilities.exceptions import MisconfigurationException, SIGTERMException
+from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
 from . import loggers, logs, network
 from .build import build, mistake
@@ -19,8 +20,13 @@ from .header import metrics_table, short
 from .module import TrainingModule
 from .precision import choose_precision
 from .provenance import provenance
+from .replicas import unused_parameters
 from .run_record import RunRecord
+from .stop import Interrupted, StopRequest, listening
+from .strategy import wants_sync_batchnorm
 from .trainer import make_trainer
+
+RANK_STRIDE = 1_000_003  # a prime keeps the ranks of one seed apart from those of the next
 
 log = logging.getLogger(__name__)
 
@@ -32,13 +38,18 @@ def run(config: Config, devices: Devices) -> dict[str, float]:
     """
     directory = Path(config["paths"]["run"])
     rank = int(os.environ.get("RANK", 0)) if devices.world_size > 1 else 0
+    # Lightning has guessed it from variables, perhaps before this process was forked
+    rank_zero_only.rank = rank  # type: ignore[attr-defined]
     logs.configure(directory, rank)
     facts = {"name": config["name"], "seed": config["seeding"]["seed"], **provenance()}
-    with RunRecord(directory, rank, **facts) as record:
+    with RunRecord(directory, rank, **facts) as record, listening() as request:
         succeeded = False
         try:
-            metrics = _train(config, devices, rank, record)
+            metrics = _train(config, devices, rank, record, request)
             succeeded = True
+        except Interrupted as interrupted:
+            log.info("interrupted by %s", interrupted)
+            raise
         except BaseException:
             log.exception("the run ended early", extra=logs.FILE_ONLY)  # the console shows it when the process ends
             raise
@@ -47,7 +58,9 @@ def run(config: Config, devices: Devices) -> dict[str, float]:
     return metrics
 
 
-def _train(config: Config, devices: Devices, rank: int, record: RunRecord) -> dict[str, float]:
+def _train(
+    config: Config, devices: Devices, rank: int, record: RunRecord, request: StopRequest
+) -> dict[str, float]:
     seed = config["seeding"]["seed"]
     lightning.seed_everything(seed, verbose=False)
     precision = choose_precision(config["amp"]["precision"], devices.kind)
@@ -57,21 +70,29 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord) -> di
     data: DataModule = build(config["data"], "data")
     module: TrainingModule = build(config["model"], "model")
     network.prepare(module)
-    lightning.seed_everything(seed + rank, verbose=False)  # same first weights, other dropout and augmentation
+    # the same first weights on every rank, but other dropout and augmentation
+    lightning.seed_everything((seed + RANK_STRIDE * rank) % 2**32, verbose=False)
 
     run_loggers = loggers.make_loggers(config["logger"])
-    trainer = make_trainer(config, devices, precision, run_loggers)
+    sync_batchnorm = wants_sync_batchnorm(config["strategy"], devices, module)
+    trainer = make_trainer(config, devices, precision, run_loggers, request, sync_batchnorm)
     if trainer.is_global_zero:
         loggers.log_run(run_loggers, config, record.facts)
 
     began = time.monotonic()
     try:
         trainer.fit(module, data)
-    except SystemExit as error:  # what Lightning makes of Ctrl-C
-        log.warning("interrupted")
-        raise KeyboardInterrupt from error
+    except SIGTERMException as error:
+        log.info("stopped after step %d, with a checkpoint", trainer.global_step)
+        raise Interrupted(request.signum, agreed=True) from error
     except MisconfigurationException as error:
         raise mistake("Lightning", error) from error
+    except RuntimeError as error:
+        if (unused := unused_parameters(error, module)) is None:
+            raise
+        raise unused from error
+    if request.signum:
+        raise Interrupted(request.signum)
     record.update(
         fit_seconds=round(time.monotonic() - began, 3), epochs=trainer.current_epoch, steps=trainer.global_step
     )

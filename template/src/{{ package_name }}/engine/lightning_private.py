@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lightning.pytorch import LightningModule
+from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import RichProgressBar
 from torch.optim import Optimizer
 
@@ -37,3 +37,22 @@ def unscale_before_clipping(optimizer: Optimizer) -> None:
     """
     if hasattr(optimizer, "_step_supports_amp_scaling"):
         optimizer._step_supports_amp_scaling = False  # type: ignore[attr-defined]
+
+
+def leave_signals_alone(trainer: Trainer) -> None:
+    """Keeps Lightning from handling signals, which it does by a broadcast from inside the handler.
+
+    With several processes it also broadcasts in every step, on the device, and waits for it.
+    """
+    trainer._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
+    trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
+
+
+def leave(trainer: Trainer, now: bool) -> None:
+    """Makes Lightning end the training after the hooks of this step by a SIGTERMException, or not end it."""
+    trainer._signal_connector.received_sigterm = now
+
+
+def window_is_open(trainer: Trainer) -> bool:
+    """Whether the batch that was just processed waits for others before an optimizer step."""
+    return trainer.fit_loop.epoch_loop._should_accumulate()

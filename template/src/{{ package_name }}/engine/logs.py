@@ -1,6 +1,7 @@
 """Where log lines go: facts to the console, everything to a file of the run."""
 
 import logging
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -32,6 +33,19 @@ class _Console(logging.StreamHandler[TextIO]):
         pass
 
 
+def file_name(rank: int) -> str:
+    """The log of a rank, in the run directory."""
+    return "train.log" if rank == 0 else f"rank-{rank}.log"
+
+
+def redirect_output(file: Path) -> None:
+    """Sends what this process and its libraries write to stdout and stderr to a file, from now on."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+
+
 def configure(directory: Path | None, rank: int = 0) -> None:
     """Rank 0 speaks on the console, other ranks only warn; with a run directory, each rank keeps a log there."""
     root = logging.getLogger()
@@ -45,7 +59,7 @@ def configure(directory: Path | None, rank: int = 0) -> None:
     console.setLevel(logging.INFO if rank == 0 else logging.WARNING)
     root.addHandler(console)
     if directory is not None:
-        file = logging.FileHandler(directory / ("train.log" if rank == 0 else f"rank-{rank}.log"), delay=True)
+        file = logging.FileHandler(directory / file_name(rank), delay=True)
         file.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
         root.addHandler(file)
     for name in ("lightning.pytorch", "lightning.fabric", "lightning"):

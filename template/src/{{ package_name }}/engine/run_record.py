@@ -8,20 +8,31 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from .errors import UserError
+from .errors import JobFailed, UserError
+from .stop import Interrupted
 
 NAME = "run.json"
 
 
-class RunRecord:
-    """Claims a run directory and keeps its record; on other ranks than 0 it writes nothing.
+def claim(directory: str | Path) -> None:
+    """Makes a run directory this job's, before any process of it starts.
 
     Raises:
-        UserError: the directory is another run's.
+        UserError: it is another run's.
     """
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        (directory / NAME).touch(exist_ok=False)
+    except FileExistsError:
+        raise UserError(f"{directory} belongs to another run: choose a new directory") from None
+
+
+class RunRecord:
+    """Keeps the record of a run while it lasts; on other ranks than 0 it writes nothing."""
 
     def __init__(self, directory: Path, rank: int = 0, **facts: Any) -> None:
-        self.path = directory / NAME
+        self.directory = directory
         self.rank = rank
         self.began = time.monotonic()
         self.facts: dict[str, Any] = {
@@ -31,35 +42,42 @@ class RunRecord:
         }
 
     def __enter__(self) -> Self:
-        if self.rank == 0:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                self.path.touch(exist_ok=False)
-            except FileExistsError:
-                raise UserError(f"{self.path.parent} belongs to another run: choose a new directory") from None
-            self._write()
+        self.update()
         return self
 
     def update(self, **facts: Any) -> None:
         """Adds facts and writes the record."""
         self.facts |= facts
         if self.rank == 0:
-            self._write()
+            _write(self.directory, self.facts)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if error is None:
-            status = "finished"
-        elif isinstance(error, (KeyboardInterrupt, SystemExit)):
-            status = "interrupted"
-        else:
-            status = "failed"
-            self.facts["error"] = f"{type(error).__name__}: {error}"
-        self.update(status=status, seconds=round(time.monotonic() - self.began, 3))
+        self.update(**({"status": "finished"} if error is None else _how(error)), seconds=self._seconds())
 
-    def _write(self) -> None:
-        """Writes beside the record and renames: a reader never sees half of it."""
-        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        beside.write_text(json.dumps(self.facts, indent=2, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
-        beside.replace(self.path)
+    def _seconds(self) -> float:
+        return round(time.monotonic() - self.began, 3)
+
+
+def mark(directory: Path, error: BaseException, rank: int | None = None) -> None:
+    """Corrects the record of a run whose rank 0 could not know, or could not say any more, how the run ended."""
+    text = (directory / NAME).read_text(encoding="utf-8")
+    facts: dict[str, Any] = json.loads(text or "{}")  # empty before rank 0 has begun to write
+    facts.pop("error", None)
+    _write(directory, facts | _how(error) | ({} if rank is None else {"failed_rank": rank}))
+
+
+def _how(error: BaseException) -> dict[str, str]:
+    if isinstance(error, (Interrupted, KeyboardInterrupt, SystemExit)):
+        return {"status": "interrupted", "signal": str(error)}
+    if isinstance(error, JobFailed):
+        return {"status": "failed", "error": error.reason}
+    return {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+
+
+def _write(directory: Path, facts: dict[str, Any]) -> None:
+    """Writes beside the record and renames: a reader never sees half of it."""
+    beside = directory / f".{NAME}.{os.getpid()}"
+    beside.write_text(json.dumps(facts, indent=2, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
+    beside.replace(directory / NAME)

@@ -103,22 +103,24 @@ class LogStageMetrics(Callback):
     ) -> None:
         every: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
         if trainer.global_step % every == 0 and isinstance(outputs, dict):
-            pl_module.log("train/loss_step", outputs["loss"], on_step=True, on_epoch=False, prog_bar=True)
+            loss = outputs["loss"]
+            pl_module.log("train/loss_step", loss, on_step=True, on_epoch=False, prog_bar=True, sync_dist=True)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._log("train", pl_module)
+        self._log("train", trainer, pl_module)
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._log("val", pl_module)
+        self._log("val", trainer, pl_module)
 
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._log("test", pl_module)
+        self._log("test", trainer, pl_module)
 
-    def _log(self, stage: str, module: LightningModule) -> None:
+    def _log(self, stage: str, trainer: Trainer, module: LightningModule) -> None:
         metrics = getattr(module, f"{stage}_metrics", None)
         if not isinstance(metrics, StageMetrics):
             return
         metrics.flush()
         for name, metric in metrics.by_name.items():
-            if metric.update_called:
+            # a rank without samples takes part, or the others would wait for it
+            if trainer.strategy.reduce_boolean_decision(metric.update_called, all=False):
                 module.log(f"{stage}/{name}", metric, on_step=False, on_epoch=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from lightning.pytorch.plugins.environments import ClusterEnvironment, LightningEnvironment, TorchElasticEnvironment
 from lightning.pytorch.strategies import DDPStrategy, Strategy
+from torch import nn
 
 from .build import build
 from .devices import Devices
@@ -32,9 +33,10 @@ def make_strategy(config: dict[str, Any], devices: Devices) -> Strategy | str:
     return DDPStrategy(process_group_backend=backend, timeout=timedelta(seconds=config["timeout"]), **settings)
 
 
-def wants_sync_batchnorm(config: dict[str, Any], devices: Devices) -> bool:
+def wants_sync_batchnorm(config: dict[str, Any], devices: Devices, module: nn.Module) -> bool:
     """SyncBatchNorm exists for GPUs only; on the CPU each process normalises its own share, and the log says so."""
-    if devices.world_size == 1 or not config.get("sync_batchnorm", False):
+    has_any = any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in module.modules())
+    if devices.world_size == 1 or not has_any or not config.get("sync_batchnorm", False):
         return False
     if devices.kind == "cpu":
         log.info(

@@ -7,6 +7,7 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from . import strategy
+from .agreed_stop import AgreedStop
 from .build import build, mistake
 from .checkpoints import AtomicCheckpointIO, StoreConfig
 from .config import Config
@@ -14,15 +15,26 @@ from .devices import Devices
 from .fast_loop import SilentProfiler, skip_empty_hooks
 from .header import Header
 from .monitors import MonitorCheck
+from .replicas import EqualBuffers
 from .stage_metrics import LogStageMetrics
+from .stop import StopRequest
 
 DECIDED = ("accelerator", "devices", "num_nodes")  # read by `engine.devices`
 
 
-def make_trainer(config: Config, devices: Devices, precision: str, loggers: list[Logger]) -> Trainer:
+def make_trainer(
+    config: Config,
+    devices: Devices,
+    precision: str,
+    loggers: list[Logger],
+    request: StopRequest,
+    sync_batchnorm: bool = False,
+) -> Trainer:
     """Builds callbacks, strategy and Trainer. Every other key of `trainer` is an argument of Lightning's Trainer."""
     callbacks = [
+        AgreedStop(request, config["strategy"]["timeout"]),
         Header(config, devices, precision),
+        EqualBuffers(),
         LogStageMetrics(),
         MonitorCheck(),
         StoreConfig(config),
@@ -42,7 +54,7 @@ def make_trainer(config: Config, devices: Devices, precision: str, loggers: list
             devices=len(devices.indices) if devices.kind == "cpu" else list(devices.indices),
             num_nodes=devices.num_nodes,
             strategy=strategy.make_strategy(config["strategy"], devices),
-            sync_batchnorm=strategy.wants_sync_batchnorm(config["strategy"], devices),
+            sync_batchnorm=sync_batchnorm,
             use_distributed_sampler=False,  # the loaders share the samples, without padding
             precision=precision,  # type: ignore[arg-type]
             deterministic=config["seeding"]["deterministic"],

@@ -1,0 +1,36 @@
+"""What DistributedDataParallel leaves to others: equal buffers in evaluation, a clear word on unused parameters."""
+
+import re
+
+import torch.distributed as distributed
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+from torch import nn
+
+from .errors import UserError
+
+
+class EqualBuffers(Callback):
+    """Gives all ranks the buffers of rank 0 before they validate.
+
+    Running statistics of BatchNorm differ between ranks after a training step; DDP evens them out before the next one
+    only. Without this, ranks would validate different models, and none of them the one in the checkpoint.
+    """
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.world_size > 1:
+            for buffer in pl_module.buffers():
+                distributed.broadcast(buffer, src=0)
+
+
+def unused_parameters(error: RuntimeError, module: nn.Module) -> UserError | None:
+    """What DDP says of parameters that a step did not use, with their names; None for any other error."""
+    found = re.search(r"indices which did not receive grad for rank \d+: ([\d ]+)", str(error))
+    if found is None:
+        return None
+    names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
+    unused = ", ".join(names[int(index)] for index in found[1].split())
+    return UserError(
+        f"a training step did not use the parameters {unused}: leave them out of the model, or type "
+        "strategy.find_unused_parameters=true"
+    )

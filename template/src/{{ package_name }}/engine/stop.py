@@ -1,0 +1,129 @@
+"""Stopping when a signal asks: a training ends after its optimizer step, with a checkpoint, all ranks at the same step.
+
+Ctrl-C, SIGTERM, SIGHUP (the terminal is gone) and SIGUSR1 (a scheduler is about to take the machine) all ask. Outside
+of training there is nothing to save, and they end the process at once.
+"""
+
+import faulthandler
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from multiprocessing.connection import wait
+from pathlib import Path
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+LIMIT = 15  # seconds after SIGTERM within which a child process must reach the end of a step, or be ended
+
+
+class Interrupted(BaseException):
+    """A signal ended the run.
+
+    Attributes:
+        signum: Which one; the exit code is 128 + signum.
+        agreed: The training ended between two steps, on all ranks, with a checkpoint.
+    """
+
+    def __init__(self, signum: int, agreed: bool = False) -> None:
+        super().__init__(signal.Signals(signum).name)
+        self.signum = signum
+        self.agreed = agreed
+
+
+class StopRequest:
+    """What signals have asked of this process.
+
+    Attributes:
+        signum: The first signal, 0 before it.
+        patient: The request waits for the end of the step; otherwise a signal raises `Interrupted` where it lands.
+        reached: The training has ended on request and saves: nobody may cut it short.
+        is_child: Its parent may repeat a signal, and decides whether a second Ctrl-C ends the training at once.
+    """
+
+    def __init__(self) -> None:
+        self.signum = 0
+        self.patient = False
+        self.reached = False
+        self.is_child = False
+
+    def handle(self, signum: int, frame: FrameType | None) -> None:
+        is_first, self.signum = not self.signum, self.signum or signum
+        if self.reached:
+            return
+        if (is_first and not self.patient) or (not is_first and not self.is_child and signum == signal.SIGINT):
+            raise Interrupted(signum)
+        if is_first and not self.is_child:
+            announce(signum)
+
+
+request = StopRequest()  # signals are the process's
+
+
+def announce(signum: int) -> None:
+    """Says on stderr what a signal will do; unlike a log line, this may be written from inside a handler."""
+    name = signal.Signals(signum).name
+    os.write(2, f"\n{name}: stopping after this step, with a checkpoint (Ctrl-C again stops at once)\n".encode())
+
+
+@contextmanager
+def listening() -> Generator[StopRequest]:
+    """Listens to the signals during a job, unless this process listens all its life."""
+    if request.is_child or threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    request.__init__()  # type: ignore[misc]
+    for number in SIGNALS:
+        signal.signal(number, request.handle)
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def listen_all_its_life(log_file: Path) -> None:
+    """Listens in a process that is one of a job's, and ends it when it hangs or has lost the process that started it.
+
+    After SIGTERM, which also tells it that another rank has failed, it has 15 seconds to reach the end of a step. Then
+    a thread writes what all its threads were doing to `log_file` and kills it: a rank that hangs in a collective or in
+    a kernel never comes to run a handler.
+    """
+    request.is_child = True
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    for number in SIGNALS:
+        signal.signal(number, request.handle)
+    os.register_at_fork(after_in_child=_forget)
+    threading.Thread(target=_watch, args=(woken, log_file), daemon=True).start()
+
+
+def _forget() -> None:
+    """Gives a forked child, such as a loader's worker, its own signals back; its parent tells it when to end."""
+    signal.set_wakeup_fd(-1)
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
+
+
+def _watch(woken: int, log_file: Path) -> None:
+    parent = multiprocessing.parent_process()
+    sources = [woken] if parent is None else [woken, parent.sentinel]
+    told = False
+    while not told:
+        ready = wait(sources)
+        if ready != [woken]:  # the parent has gone
+            os.kill(os.getpid(), signal.SIGTERM)
+        told = woken in ready and signal.SIGTERM in os.read(woken, 64)
+    while True:
+        time.sleep(LIMIT)
+        if not request.reached:
+            with log_file.open("a") as file:
+                file.write(f"still busy {LIMIT} seconds after it was asked to end\n")
+                file.flush()
+                faulthandler.dump_traceback(file)
+            os.kill(os.getpid(), signal.SIGKILL)
