@@ -10,7 +10,7 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
-from . import loggers, logs, network
+from . import batch_size, loggers, logs, network
 from .build import build, mistake
 from .config import Config
 from .data_module import DataModule
@@ -52,10 +52,11 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord) -> di
     lightning.seed_everything(seed, verbose=False)
     precision = choose_precision(config["amp"]["precision"], devices.kind)
     resolved = {"device": devices.kind, "devices": list(devices.indices), "precision": precision}
-    record.update(**resolved, world_size=devices.world_size)
+    applied, sizes = batch_size.apply(config, devices.world_size)
+    record.update(**resolved, world_size=devices.world_size, **sizes)
 
-    data: DataModule = build(config["data"], "data")
-    module: TrainingModule = build(config["model"], "model")
+    data: DataModule = build(applied["data"], "data")
+    module: TrainingModule = build(applied["model"], "model")
     network.prepare(module)
     lightning.seed_everything(seed + rank, verbose=False)  # same first weights, other dropout and augmentation
 

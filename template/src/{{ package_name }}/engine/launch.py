@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import devices
+from . import batch_size, devices
 from .config import Config, plain
 from .errors import UserError
 
@@ -30,6 +30,7 @@ def launch(config: "DictConfig") -> dict[str, float]:
     resolved = plain(config)
     trainer = resolved["trainer"]
     chosen = devices.choose(trainer["accelerator"], trainer["devices"], trainer["num_nodes"])
+    batch_size.apply(resolved, chosen.world_size)  # refuses here, before a process starts, what no rank could work with
     if chosen.world_size == 1:
         from . import job
 
