@@ -33,12 +33,21 @@ def _check(config: Config) -> None:
         raise UserError(f"seeding.seed must be a whole number from 0 to {LARGEST_SEED} (got {seed!r})")
     for group, key, least in (
         ("data", "batch_size", 1),
+        ("data", "global_batch_size", 1),
         ("trainer", "accumulate_grad_batches", 1),
         ("trainer", "num_nodes", 1),
     ):
         value = config[group].get(key, least)
+        if value is None and key == "global_batch_size":
+            continue
         if not _is_whole(value) or value < least:
             raise UserError(f"{group}.{key} must be a whole number from {least} (got {value!r})")
+    if (scaling := config.get("optimizer_scaling")) is not None:
+        rule, base = scaling.get("rule"), scaling.get("base_batch_size")
+        if rule not in ("none", "sqrt", "linear"):
+            raise UserError(f"optimizer_scaling.rule must be none, sqrt or linear (got {rule!r})")
+        if not _is_whole(base) or base < 1:
+            raise UserError(f"optimizer_scaling.base_batch_size must be a whole number from 1 (got {base!r})")
     workers = config["data"].get("num_workers", "auto")
     if workers != "auto" and (not _is_whole(workers) or workers < 0):
         raise UserError(f"data.num_workers must be auto or a whole number from 0 (got {workers!r})")

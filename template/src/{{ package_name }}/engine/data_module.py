@@ -28,6 +28,7 @@ class DataModule(LightningDataModule):
         shuffle: A new order in every training epoch.
         augment: Calls `augment_batch` on training batches.
         seed: Key of the order and of random numbers in workers.
+        global_batch_size: Samples of one optimizer step; `engine.batch_size` makes `batch_size` of it for training.
     """
 
     train_set: Dataset[Any]
@@ -43,6 +44,7 @@ class DataModule(LightningDataModule):
         shuffle: bool = True,
         augment: bool = True,
         seed: int = 0,
+        global_batch_size: int | None = None,
     ) -> None:
         super().__init__()
         self.batch_size = batch_size

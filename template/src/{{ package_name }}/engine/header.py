@@ -9,6 +9,7 @@ import torch
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
+from . import batch_size
 from .config import Config
 from .devices import Devices
 
@@ -29,7 +30,8 @@ class Header(Callback):
 
     def _lines(self, trainer: Trainer, module: LightningModule) -> list[str]:
         config, devices = self.config, self.devices
-        batch, accumulate = config["data"]["batch_size"], trainer.accumulate_grad_batches
+        _, sizes = batch_size.apply(config, devices.world_size)
+        batch, accumulate = sizes["batch_size"], trainer.accumulate_grad_batches
         steps = math.ceil(trainer.num_training_batches / accumulate)
         total = trainer.estimated_stepping_batches
         seeding = config["seeding"]
@@ -42,6 +44,7 @@ class Header(Callback):
             f"seed       {seeding['seed']}" + (", deterministic kernels" if seeding["deterministic"] else ""),
             f"batch      {batch * accumulate * trainer.world_size} samples a step = {batch} per device"
             f" × {trainer.world_size} {'device' if trainer.world_size == 1 else 'devices'} × {accumulate} accumulated",
+            *batch_size.header_lines(config, sizes),
             f"steps      {steps} an epoch, {total if 0 < total < math.inf else 'no end of'} in all{_left_out(trainer)}",
         ]
 

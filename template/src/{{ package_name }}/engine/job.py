@@ -11,7 +11,7 @@ from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.utilities.exceptions import MisconfigurationException, SIGTERMException
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
-from . import loggers, logs, network
+from . import batch_size, loggers, logs, network
 from .build import build, mistake
 from .config import Config
 from .data_module import DataModule
@@ -65,10 +65,11 @@ def _train(
     lightning.seed_everything(seed, verbose=False)
     precision = choose_precision(config["amp"]["precision"], devices.kind)
     resolved = {"device": devices.kind, "devices": list(devices.indices), "precision": precision}
-    record.update(**resolved, world_size=devices.world_size)
+    applied, sizes = batch_size.apply(config, devices.world_size)
+    record.update(**resolved, world_size=devices.world_size, **sizes)
 
-    data: DataModule = build(config["data"], "data")
-    module: TrainingModule = build(config["model"], "model")
+    data: DataModule = build(applied["data"], "data")
+    module: TrainingModule = build(applied["model"], "model")
     network.prepare(module)
     # the same first weights on every rank, but other dropout and augmentation
     lightning.seed_everything((seed + RANK_STRIDE * rank) % 2**32, verbose=False)

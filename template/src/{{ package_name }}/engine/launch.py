@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 
-from . import devices, ranks
+from . import batch_size, devices, ranks
 from .config import plain
 from .run_record import claim
 
@@ -24,6 +24,7 @@ def launch(config: "DictConfig") -> dict[str, float]:
     place = ranks.find_place()
     started = None if place is None else (place.local_world_size, place.world_size // place.local_world_size)
     chosen = devices.choose(trainer["accelerator"], trainer["devices"], trainer["num_nodes"], started)
+    batch_size.apply(resolved, chosen.world_size)  # refuses here, before a process starts, what no rank could work with
     claim(resolved["paths"]["run"])
     if place is not None:
         return ranks.lead(resolved, chosen)
