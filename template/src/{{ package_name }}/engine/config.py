@@ -51,6 +51,8 @@ def _check(config: Config) -> None:
     workers = config["data"].get("num_workers", "auto")
     if workers != "auto" and (not _is_whole(workers) or workers < 0):
         raise UserError(f"data.num_workers must be auto or a whole number from 0 (got {workers!r})")
+    if config.setdefault("resume", None) not in (None, "auto"):
+        raise UserError(f"resume must be null or auto (got {config['resume']!r})")
     mode = config["model"].get("mode", "min")
     if mode not in ("min", "max"):
         raise UserError(f"model.mode must be min or max (got {mode!r})")

@@ -84,7 +84,10 @@ class DataModule(LightningDataModule):
                 f"trainer.accumulate_grad_batches={accumulate} is more than the {samples} training samples; "
                 f"make one of them smaller"
             )
-        batches.set_epoch(self.trainer.current_epoch if self.trainer else 0)
+        if self.trainer:  # Lightning tells the sampler of an epoch after it has started the workers
+            fit = self.trainer.fit_loop
+            done = fit.epoch_loop.batch_progress.current.processed if fit.restarting else 0
+            batches.set_epoch(fit.epoch_progress.current.processed, done)
         return self._loader(self.train_set, batches, batches.generator)
 
     def val_dataloader(self) -> DataLoader[Any]:

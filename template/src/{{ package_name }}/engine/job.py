@@ -21,6 +21,7 @@ from .module import TrainingModule
 from .precision import choose_precision
 from .provenance import provenance
 from .replicas import unused_parameters
+from .resume import last_checkpoint
 from .run_record import RunRecord
 from .stop import Interrupted, StopRequest, listening
 from .strategy import wants_sync_batchnorm
@@ -82,7 +83,7 @@ def _train(
 
     began = time.monotonic()
     try:
-        trainer.fit(module, data)
+        trainer.fit(module, data, ckpt_path=last_checkpoint(config))
     except SIGTERMException as error:
         log.info("stopped after step %d, with a checkpoint", trainer.global_step)
         raise Interrupted(request.signum, agreed=True) from error

@@ -1,5 +1,6 @@
 """Who runs a job: this process, one new process, one new process per device, or the ranks that others started."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hydra.core.hydra_config import HydraConfig
@@ -25,7 +26,7 @@ def launch(config: "DictConfig") -> dict[str, float]:
     started = None if place is None else (place.local_world_size, place.world_size // place.local_world_size)
     chosen = devices.choose(trainer["accelerator"], trainer["devices"], trainer["num_nodes"], started)
     batch_size.apply(resolved, chosen.world_size)  # refuses here, before a process starts, what no rank could work with
-    claim(resolved["paths"]["run"])
+    claim(Path(resolved["paths"]["run"]), may_go_on=resolved["resume"] == "auto")
     if place is not None:
         return ranks.lead(resolved, chosen)
     if chosen.world_size > 1:

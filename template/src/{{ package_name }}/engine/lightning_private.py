@@ -56,3 +56,9 @@ def leave(trainer: Trainer, now: bool) -> None:
 def window_is_open(trainer: Trainer) -> bool:
     """Whether the batch that was just processed waits for others before an optimizer step."""
     return trainer.fit_loop.epoch_loop._should_accumulate()
+
+
+def rebuild_training_loader(trainer: Trainer) -> None:
+    """Asks the data module for the training loader again."""
+    trainer.fit_loop._combined_loader = None
+    trainer.fit_loop.setup_data()

@@ -9,7 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hydra.errors import InstantiationException
-from lightning.pytorch.loggers import Logger, MLFlowLogger, WandbLogger
+from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, WandbLogger
+from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
 from .build import build
 from .config import Config, flat
@@ -61,6 +62,17 @@ def wandb_logger(save_dir: str, mode: str = "auto", **settings: Any) -> WandbLog
         raise UserError(f"logger.wandb.mode must be auto, online, offline or disabled (got {mode!r})")
     os.environ["WANDB_SILENT"] = "true"
     return WandbLogger(save_dir=save_dir, mode=mode, **settings)
+
+
+def csv_logger(save_dir: str, **settings: Any) -> CSVLogger:
+    """Metrics in a CSV file; a run that goes on adds to it. Lightning's logger begins by deleting it."""
+    logger = CSVLogger(save_dir, **settings)
+    file = Path(logger.log_dir) / "metrics.csv"
+    if rank_zero_only.rank == 0 and file.exists():  # type: ignore[attr-defined]
+        kept = file.rename(file.with_name("metrics.kept.csv"))
+        logger.experiment.metrics_keys = kept.read_text(encoding="utf-8").partition("\n")[0].split(",")
+        kept.rename(file)
+    return logger
 
 
 def _has_wandb_credentials() -> bool:

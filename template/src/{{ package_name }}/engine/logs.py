@@ -12,6 +12,8 @@ NOT_NEWS = (
     r".*does not have many workers.*",
     r".*Checkpoint directory .* exists and is not empty.*",
     r".*sync_dist=True.*",
+    r".*Experiment logs directory .* exists and is not empty.*",
+    r".*your dataloader is not resumable.*",
     r".*is smaller than the logging interval.*",
     r".*is not supported by the model summary.*",
     r".*isinstance\(treespec, LeafSpec\).*",

@@ -57,8 +57,14 @@ class EpochLines(Callback):
 
     unwritten: str | None = None
 
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._begin(trainer)  # a run that goes on in the middle of an epoch has no start of the epoch
+
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._write(trainer)
+        self._begin(trainer)
+
+    def _begin(self, trainer: Trainer) -> None:
         self.began = time.monotonic()
         self.lr = trainer.optimizers[0].param_groups[0]["lr"] if trainer.optimizers else math.nan
 

@@ -14,18 +14,19 @@ from .stop import Interrupted
 NAME = "run.json"
 
 
-def claim(directory: str | Path) -> None:
+def claim(directory: Path, may_go_on: bool) -> None:
     """Makes a run directory this job's, before any process of it starts.
 
     Raises:
-        UserError: it is another run's.
+        UserError: it is another run's, which this job may not go on with.
     """
-    directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     try:
-        (directory / NAME).touch(exist_ok=False)
+        (directory / NAME).touch(exist_ok=may_go_on)
     except FileExistsError:
-        raise UserError(f"{directory} belongs to another run: choose a new directory") from None
+        raise UserError(
+            f"{directory} belongs to another run: choose a new directory, or type resume=auto to go on with that run"
+        ) from None
 
 
 class RunRecord:

@@ -53,13 +53,14 @@ class TrainingBatches(Sampler[list[int]]):
         self.batches = samples // (batch_size * world_size * accumulate) * accumulate
         self.dropped = samples - self.batches * batch_size * world_size
         self.generator = torch.Generator()  # the loader's: it seeds the workers and leaves the global one alone
-        self.epoch = -1
+        self.epoch, self.done = -1, 0
         self.sampler = self  # Lightning calls `set_epoch` on a batch sampler's `sampler` only
         self.set_epoch(0)
 
-    def set_epoch(self, epoch: int) -> None:
-        if epoch != self.epoch:
-            self.epoch = epoch
+    def set_epoch(self, epoch: int, done: int = 0) -> None:
+        """Chooses the order, without the batches that a resumed epoch has `done`; the same epoch again keeps them out."""
+        if epoch != self.epoch or done:
+            self.epoch, self.done = epoch, done
             self.generator.manual_seed(self._key)
 
     @property
@@ -75,7 +76,7 @@ class TrainingBatches(Sampler[list[int]]):
         else:
             order = list(range(self.samples))
         size = self.batch_size * self.world_size
-        for batch in range(self.batches):
+        for batch in range(self.done, self.batches):
             indices = SeededIndices(order[batch * size : (batch + 1) * size][self.rank :: self.world_size])
             indices.seed = ((self._key * BATCH_STRIDE + batch) * self.world_size + self.rank) % 2**63
             yield indices

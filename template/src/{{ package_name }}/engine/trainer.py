@@ -16,6 +16,7 @@ from .fast_loop import SilentProfiler, skip_empty_hooks
 from .header import Header
 from .monitors import MonitorCheck
 from .replicas import EqualBuffers
+from .resume import ResumeEpoch
 from .stage_metrics import LogStageMetrics
 from .stop import StopRequest
 
@@ -35,6 +36,7 @@ def make_trainer(
         AgreedStop(request, config["strategy"]["timeout"]),
         Header(config, devices, precision),
         EqualBuffers(),
+        ResumeEpoch(),
         LogStageMetrics(),
         MonitorCheck(),
         StoreConfig(config),

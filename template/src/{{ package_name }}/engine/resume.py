@@ -1,0 +1,34 @@
+"""Going on with a run from its last checkpoint."""
+
+import logging
+from pathlib import Path
+
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+
+from .config import Config
+from .header import short
+from .lightning_private import rebuild_training_loader
+
+log = logging.getLogger(__name__)
+
+
+def last_checkpoint(config: Config) -> Path | None:
+    """The checkpoint to go on from; None where the run begins."""
+    last = Path(config["paths"]["run"]) / "checkpoints" / "last.ckpt"
+    if config["resume"] != "auto" or not last.exists():
+        return None
+    log.info("going on from %s", short(last))
+    return last
+
+
+class ResumeEpoch(Callback):
+    """Makes a resumed epoch go on with the samples that it has not seen.
+
+    A schedule asks for the length of the training before the checkpoint's progress is known; Lightning then builds the
+    loader, whose workers begin at once to load the first batches of epoch 0.
+    """
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.fit_loop.restarting:
+            rebuild_training_loader(trainer)
