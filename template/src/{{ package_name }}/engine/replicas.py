@@ -5,6 +5,7 @@ import re
 import torch.distributed as distributed
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.strategies import DDPStrategy
 from torch import nn
 
 from .errors import UserError
@@ -21,6 +22,13 @@ class EqualBuffers(Callback):
         if trainer.world_size > 1:
             for buffer in pl_module.buffers():
                 distributed.broadcast(buffer, src=0)
+
+
+class ReplicaStrategy(DDPStrategy):
+    """Lightning's DDP. It keeps torch's words on an error, which number the parameters that no step used."""
+
+    def on_exception(self, exception: BaseException) -> None:
+        pass
 
 
 def unused_parameters(error: RuntimeError, module: nn.Module) -> UserError | None:

@@ -22,6 +22,13 @@ def last_checkpoint(config: Config) -> Path | None:
     return last
 
 
+def training_position(trainer: Trainer) -> tuple[int, int]:
+    """The epoch to train next, and the batches of it that a resumed run has done."""
+    fit = trainer.fit_loop
+    done = fit.epoch_loop.batch_progress.current.processed if fit.restarting else 0  # type: ignore[attr-defined]
+    return fit.epoch_progress.current.processed, done  # type: ignore[attr-defined]
+
+
 class ResumeEpoch(Callback):
     """Makes a resumed epoch go on with the samples that it has not seen.
 

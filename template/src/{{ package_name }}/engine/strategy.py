@@ -5,12 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 from lightning.pytorch.plugins.environments import ClusterEnvironment, LightningEnvironment, TorchElasticEnvironment
-from lightning.pytorch.strategies import DDPStrategy, Strategy
+from lightning.pytorch.strategies import Strategy
 from torch import nn
 
 from .build import build
 from .devices import Devices
 from .errors import UserError
+from .replicas import ReplicaStrategy
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ def make_strategy(config: dict[str, Any], devices: Devices) -> Strategy | str:
         return "auto"
     settings = {key: value for key, value in config.items() if key not in ("name", "sync_batchnorm", "timeout")}
     backend = "nccl" if devices.kind == "cuda" else "gloo"
-    return DDPStrategy(process_group_backend=backend, timeout=timedelta(seconds=config["timeout"]), **settings)
+    return ReplicaStrategy(process_group_backend=backend, timeout=timedelta(seconds=config["timeout"]), **settings)
 
 
 def wants_sync_batchnorm(config: dict[str, Any], devices: Devices, module: nn.Module) -> bool:
