@@ -1,4 +1,4 @@
-"""Callbacks that make a rank write down what it did, or make one fail."""
+"""Callbacks that watch a training from inside, or make one of its ranks fail."""
 
 import json
 import os
@@ -54,3 +54,14 @@ class UnusedLayer(Callback):
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         pl_module.spare = nn.Linear(2, 2)
+
+
+class NoWaiting(Callback):
+    """Makes torch raise when the host waits for the GPU, from one batch to another."""
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first, self.last = first, last
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        if batch_idx in (self.first, self.last):
+            torch.cuda.set_sync_debug_mode("error" if batch_idx == self.first else "default")
