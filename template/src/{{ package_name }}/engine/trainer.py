@@ -14,7 +14,6 @@ from .devices import Devices
 from .fast_loop import SilentProfiler, skip_empty_hooks
 from .header import Header
 from .monitors import MonitorCheck
-from .sharded_strategy import ShardedStrategy
 from .stage_metrics import LogStageMetrics
 
 DECIDED = ("accelerator", "devices", "num_nodes")  # read by `engine.devices`
@@ -38,14 +37,11 @@ def make_trainer(config: Config, devices: Devices, precision: str, loggers: list
     profiler = config.get("profiler")
     arguments = {key: value for key, value in config["trainer"].items() if key not in DECIDED}
     try:
-        chosen = strategy.make_strategy(config["strategy"], devices, precision)
-        if isinstance(chosen, ShardedStrategy):
-            arguments["inference_mode"] = False  # torch could not train weights that a validation has gathered
         return Trainer(
             accelerator=devices.kind,
             devices=len(devices.indices) if devices.kind == "cpu" else list(devices.indices),
             num_nodes=devices.num_nodes,
-            strategy=chosen,
+            strategy=strategy.make_strategy(config["strategy"], devices, precision),
             sync_batchnorm=strategy.wants_sync_batchnorm(config["strategy"], devices),
             use_distributed_sampler=False,  # the loaders share the samples, without padding
             precision=precision,  # type: ignore[arg-type]
