@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from . import failures, logs, run_record
 from .config import Config
-from .devices import Devices
+from .devices import TIMEOUT, Devices
 from .errors import UserError
 from .processes import end_now
 from .stop import REPORTS, Interrupted, listen_all_its_life
@@ -167,7 +167,7 @@ def _perform(config: Config, devices: Devices, rank: int) -> dict[str, float]:
             store=distributed.PrefixStore(f"group-{_jobs}", _connect()),
             rank=rank,
             world_size=devices.world_size,
-            timeout=timedelta(seconds=config["strategy"]["timeout"]),
+            timeout=timedelta(seconds=config["strategy"].get("timeout", TIMEOUT)),
         )
         metrics = job.run(config, devices)
     except BaseException as error:
