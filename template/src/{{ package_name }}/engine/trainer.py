@@ -15,8 +15,9 @@ from .devices import TIMEOUT, Devices
 from .fast_loop import SilentProfiler, skip_empty_hooks
 from .header import Header
 from .monitors import MonitorCheck
+from .plateau import StepPlateau
 from .replicas import EqualBuffers
-from .resume import ResumeEpoch
+from .resume import ExactResume
 from .stage_metrics import LogStageMetrics
 from .stop import StopRequest
 
@@ -36,9 +37,10 @@ def make_trainer(
         AgreedStop(request, config["strategy"].get("timeout", TIMEOUT)),
         Header(config, devices, precision),
         EqualBuffers(),
-        ResumeEpoch(),
+        ExactResume(),
         LogStageMetrics(),
         MonitorCheck(),
+        StepPlateau(),
         StoreConfig(config),
         *(
             callback
