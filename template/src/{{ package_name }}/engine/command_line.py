@@ -10,11 +10,9 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 from . import help_page
-from .config_folder import PACKAGE, SCRIPT, command_names, config_file, did_you_mean, nearest
+from .config_folder import PACKAGE, SCRIPT, TRAINS, command_names, config_file, did_you_mean, nearest
 from .errors import JobFailed, UserError
 from .stop import Interrupted
-
-TRAINS = "train"  # the command whose jobs run on all ranks; any other runs on rank 0
 
 
 def main() -> int:

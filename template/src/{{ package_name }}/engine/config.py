@@ -1,6 +1,7 @@
 """The composed config as plain data: resolved once, checked, the same for every process."""
 
 import secrets
+from pathlib import Path
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf, open_dict
@@ -51,8 +52,9 @@ def _check(config: Config) -> None:
     workers = config["data"].get("num_workers", "auto")
     if workers != "auto" and (not _is_whole(workers) or workers < 0):
         raise UserError(f"data.num_workers must be auto or a whole number from 0 (got {workers!r})")
-    if config.setdefault("resume", None) not in (None, "auto"):
-        raise UserError(f"resume must be null or auto (got {config['resume']!r})")
+    resume = config.setdefault("resume", None)
+    if resume not in (None, "auto") and not Path(str(resume)).is_file():
+        raise UserError(f"resume must be null, auto, latest, a run or a checkpoint file (got {resume!r})")
     mode = config["model"].get("mode", "min")
     if mode not in ("min", "max"):
         raise UserError(f"model.mode must be min or max (got {mode!r})")

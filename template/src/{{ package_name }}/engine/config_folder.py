@@ -8,6 +8,7 @@ from pathlib import Path
 
 PACKAGE = __name__.partition(".")[0]
 SCRIPT = PACKAGE.replace("_", "-")
+TRAINS = "train"  # the command whose jobs may run on several processes
 COMMANDS = Path(__file__).parents[1] / "commands"
 CONFIGS = Path(__file__).parents[1] / "configs"
 

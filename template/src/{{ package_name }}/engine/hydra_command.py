@@ -16,7 +16,8 @@ from hydra.core.override_parser.types import IntervalSweep, ValueType
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from .config_folder import PACKAGE, groups, is_group
+from . import resume_option
+from .config_folder import PACKAGE, TRAINS, groups, is_group
 from .errors import JobFailed, UserError
 from .one_line_errors import one_line
 from .path_options import quote_path_options
@@ -53,9 +54,11 @@ def run(name: str) -> None:
     """Runs the command with the words in `sys.argv`. Raises UserError for a mistake in them or in the configs."""
     program, *words = sys.argv
     _refuse_unknown_flags(program, words)
-    words = quote_path_options(words)
     is_sweep = not _SWEEP.isdisjoint(words)
     words = [word for word in words if word not in _SWEEP]
+    if name == TRAINS:
+        words = resume_option.expand(words, is_sweep)
+    words = quote_path_options(words)
     main = import_module(f"{PACKAGE}.commands.{name}").main
     # Hydra's documented switch for full tracebacks also lets its exceptions out of `hydra.main`; `hydra_job` resets it.
     with _full_errors("1"):

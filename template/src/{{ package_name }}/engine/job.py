@@ -21,7 +21,7 @@ from .module import TrainingModule
 from .precision import choose_precision
 from .provenance import provenance
 from .replicas import unused_parameters
-from .resume import last_checkpoint
+from .resume_option import resumed_checkpoint
 from .run_record import RunRecord
 from .stop import Interrupted, StopRequest, listening
 from .strategy import wants_sync_batchnorm
@@ -80,9 +80,12 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     if trainer.is_global_zero:
         loggers.log_run(run_loggers, config, record.facts)
 
+    checkpoint = resumed_checkpoint(Path(config["paths"]["run"]), config["resume"])
+    if checkpoint is not None:
+        log.info("going on from %s", short(checkpoint))
     began = time.monotonic()
     try:
-        trainer.fit(module, data, ckpt_path=last_checkpoint(config))
+        trainer.fit(module, data, ckpt_path=checkpoint)
     except SIGTERMException as error:
         log.info("stopped after step %d, with a checkpoint", trainer.global_step)
         raise Interrupted(request.signum, agreed=True) from error

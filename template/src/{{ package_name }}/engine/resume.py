@@ -1,9 +1,7 @@
 """Going on with a run from its last checkpoint, as if it had never stopped."""
 
 import copy
-import logging
 import random
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,22 +12,9 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import CSVLogger
 from torchmetrics import Metric
 
-from .config import Config
-from .header import short
 from .lightning_private import count_epochs_alike, metric_states, rebuild_training_loader
 from .loggers import forget_steps
 from .stage_metrics import StageMetrics, Step
-
-log = logging.getLogger(__name__)
-
-
-def last_checkpoint(config: Config) -> Path | None:
-    """The checkpoint to go on from; None where the run begins."""
-    last = Path(config["paths"]["run"]) / "checkpoints" / "last.ckpt"
-    if config["resume"] != "auto" or not last.exists():
-        return None
-    log.info("going on from %s", short(last))
-    return last
 
 
 def training_position(trainer: Trainer) -> tuple[int, int]:

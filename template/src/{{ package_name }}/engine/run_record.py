@@ -36,11 +36,10 @@ class RunRecord:
         self.directory = directory
         self.rank = rank
         self.began = time.monotonic()
-        self.facts: dict[str, Any] = {
-            "status": "running",
-            "started": datetime.now().astimezone().isoformat(timespec="microseconds"),
-            **facts,
-        }
+        now = datetime.now().astimezone().isoformat(timespec="microseconds")
+        self.facts: dict[str, Any] = {"status": "running", "started": now, **facts}
+        if before := _read(directory):  # the run goes on
+            self.facts |= {"started": before.get("started", now), "resumed": [*before.get("resumed", []), now]}
 
     def __enter__(self) -> Self:
         self.update()
@@ -63,10 +62,15 @@ class RunRecord:
 
 def mark(directory: Path, error: BaseException, rank: int | None = None) -> None:
     """Corrects the record of a run whose rank 0 could not know, or could not say any more, how the run ended."""
-    text = (directory / NAME).read_text(encoding="utf-8")
-    facts: dict[str, Any] = json.loads(text or "{}")  # empty before rank 0 has begun to write
+    facts = _read(directory)
     facts.pop("error", None)
     _write(directory, facts | _how(error) | ({} if rank is None else {"failed_rank": rank}))
+
+
+def _read(directory: Path) -> dict[str, Any]:
+    """The record as it stands; empty before rank 0 has begun to write."""
+    file = directory / NAME
+    return json.loads((file.exists() and file.read_text(encoding="utf-8")) or "{}")
 
 
 def _how(error: BaseException) -> dict[str, str]:

@@ -1,6 +1,5 @@
-"""Finding runs and rebuilding what they trained, from a checkpoint alone."""
+"""Rebuilding what a run trained, from a checkpoint alone."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from .config import Config
 from .data_module import DataModule
 from .errors import UserError
 from .module import TrainingModule
-from .run_record import NAME
+from .run_folders import find_checkpoint
 from .targets import build_harmless
 
 CONFIG_KEY = "config"  # where a checkpoint keeps the whole config
@@ -69,35 +68,3 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     if not isinstance(config, dict) or not all(isinstance(config.get(part), dict) for part in parts):
         raise UserError(f"{path} is no checkpoint of this project: it does not hold the config of a run")
     return stored
-
-
-def find_checkpoint(path: str | Path) -> Path:
-    """The checkpoint that `path` means: a file, a run (its `best.ckpt`, else `last.ckpt`), the newest of a folder.
-
-    `latest` is the newest run below `runs`.
-    """
-    path = Path("runs") if str(path) == "latest" else Path(path)
-    if path.is_file():
-        return path
-    for name in ("best.ckpt", "last.ckpt"):
-        if (file := path / "checkpoints" / name).is_file():
-            return file
-    if (path / NAME).exists():
-        raise UserError(f"{path} holds no checkpoints/best.ckpt or last.ckpt: choose another run")
-    return find_checkpoint(latest_run(path))
-
-
-def latest_run(runs: Path) -> Path:
-    """The directory of the run below `runs` that started last, among those that have a checkpoint."""
-    started: list[tuple[str, Path]] = []
-    for record in runs.rglob(NAME):
-        if not any((record.parent / "checkpoints").glob("*.ckpt")):
-            continue
-        try:
-            started.append((json.loads(record.read_text(encoding="utf-8"))["started"], record.parent))
-        except (json.JSONDecodeError, KeyError):
-            continue
-    if not started:
-        found = "holds no run with a checkpoint" if runs.exists() else "does not exist"
-        raise UserError(f"{runs} {found}: train one first, or type run=<directory> or checkpoint=<file>")
-    return max(started)[1]

@@ -1,0 +1,42 @@
+"""Finding runs and checkpoints on the disk, without torch."""
+
+import json
+from pathlib import Path
+
+from .errors import UserError
+from .run_record import NAME
+
+
+def find_checkpoint(path: str | Path, preferred: tuple[str, ...] = ("best.ckpt", "last.ckpt")) -> Path:
+    """The checkpoint that `path` means: a file, the first of `preferred` in a run, that of the newest run of a folder.
+
+    `latest` is the newest run below `runs`.
+
+    Raises:
+        UserError: there is none.
+    """
+    path = Path("runs") if str(path) == "latest" else Path(path)
+    if path.is_file():
+        return path
+    for name in preferred:
+        if (file := path / "checkpoints" / name).is_file():
+            return file
+    if (path / NAME).exists():
+        raise UserError(f"{path} holds no checkpoints/{' or '.join(preferred)}: choose another run")
+    return find_checkpoint(latest_run(path), preferred)
+
+
+def latest_run(runs: Path) -> Path:
+    """The directory of the run below `runs` that started last, among those that have a checkpoint."""
+    started: list[tuple[str, Path]] = []
+    for record in runs.rglob(NAME):
+        if not any((record.parent / "checkpoints").glob("*.ckpt")):
+            continue
+        try:
+            started.append((json.loads(record.read_text(encoding="utf-8"))["started"], record.parent))
+        except (json.JSONDecodeError, KeyError):
+            continue
+    if not started:
+        found = "holds no run with a checkpoint" if runs.exists() else "does not exist"
+        raise UserError(f"{runs} {found}: train one first, or name a run's directory or a checkpoint file")
+    return max(started)[1]
