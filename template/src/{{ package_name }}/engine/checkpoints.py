@@ -11,6 +11,7 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 from .config import Config
+from .lightning_private import epoch_is_over
 from .runs import CONFIG_KEY
 
 
@@ -57,6 +58,11 @@ class LastCheckpoint(ModelCheckpoint):
             auto_insert_metric_name=False,
             enable_version_counter=False,
         )
+
+    def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *batch: Any) -> None:
+        super().on_train_batch_end(trainer, pl_module, *batch)
+        if trainer.global_step == trainer.max_steps and not epoch_is_over(trainer):
+            self._save_checkpoint(trainer, self.format_checkpoint_name({}))  # before the epoch is called done
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         is_failure = isinstance(exception, Exception) and trainer.world_size == 1

@@ -9,6 +9,7 @@ from lightning.pytorch import LightningDataModule
 from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, default_collate
 
 from .errors import UserError
+from .resume import training_position
 from .sampling import EvaluationShare, SeededDataset, TrainingBatches
 
 Auto = Literal["auto"]
@@ -85,9 +86,7 @@ class DataModule(LightningDataModule):
                 f"make one of them smaller"
             )
         if self.trainer:  # Lightning tells the sampler of an epoch after it has started the workers
-            fit = self.trainer.fit_loop
-            done = fit.epoch_loop.batch_progress.current.processed if fit.restarting else 0
-            batches.set_epoch(fit.epoch_progress.current.processed, done)
+            batches.set_epoch(*training_position(self.trainer))
         return self._loader(self.train_set, batches, batches.generator)
 
     def val_dataloader(self) -> DataLoader[Any]:

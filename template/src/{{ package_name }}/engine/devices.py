@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 from .errors import UserError
 
+TIMEOUT = 1800  # seconds that ranks wait for each other where a strategy of the project's own says nothing
+
 Kind = Literal["cpu", "cuda", "mps"]
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from .errors import JobFailed, UserError
 from .logs import file_name
-from .stop import Interrupted
+from .stop import REPORTS, Interrupted
 
 # What a rank says that waited in vain for another one. A rank with a failure of its own is the one to blame.
 NO_ANSWER = re.compile(r"timed? ?out", re.IGNORECASE)
@@ -45,14 +45,14 @@ def report(folder: Path, rank: int, error: BaseException) -> Failure:
     failure = Failure(rank, time.time(), f"{type(error).__name__}: {error}", text)
     draft = folder / f".draft-{rank}"
     draft.write_text(json.dumps(failure), encoding="utf-8")
-    draft.replace(folder / f".failure-{rank}.json")
+    draft.replace(folder / REPORTS.replace("*", str(rank)))
     return failure
 
 
 def collect(folder: Path) -> list[Failure]:
     """The reports in a folder, the first failure first."""
-    files = folder.glob(".failure-*.json")
-    return sorted((Failure(*json.loads(file.read_text(encoding="utf-8"))) for file in files), key=lambda one: one.when)
+    reports = (Failure(*json.loads(file.read_text(encoding="utf-8"))) for file in folder.glob(REPORTS))
+    return sorted(reports, key=lambda failure: failure.when)
 
 
 def wait_for_all(folder: Path, world_size: int) -> None:

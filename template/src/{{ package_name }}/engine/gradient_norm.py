@@ -2,6 +2,7 @@
 
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
+from torch.distributed.tensor import DTensor
 from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
@@ -14,4 +15,6 @@ class GradientNorm(Callback):
         if (trainer.global_step + 1) % every:
             return
         gradients = [parameter.grad for parameter in pl_module.parameters() if parameter.grad is not None]
-        pl_module.log("grad_norm", get_total_norm(gradients, foreach=True), on_step=True, on_epoch=False)
+        norm = get_total_norm(gradients, foreach=True)
+        whole = norm.full_tensor() if isinstance(norm, DTensor) else norm  # each process has a share with strategy=fsdp
+        pl_module.log("grad_norm", whole, on_step=True, on_epoch=False)

@@ -38,6 +38,7 @@ def run(config: Config, devices: Devices) -> dict[str, float]:
     Runs once in every process of the job. The run directory gets the log, the record and the checkpoints.
     """
     directory = Path(config["paths"]["run"])
+    directory.mkdir(parents=True, exist_ok=True)
     rank = int(os.environ.get("RANK", 0)) if devices.world_size > 1 else 0
     # Lightning has guessed it from variables, perhaps before this process was forked
     rank_zero_only.rank = rank  # type: ignore[attr-defined]
@@ -59,9 +60,7 @@ def run(config: Config, devices: Devices) -> dict[str, float]:
     return metrics
 
 
-def _train(
-    config: Config, devices: Devices, rank: int, record: RunRecord, request: StopRequest
-) -> dict[str, float]:
+def _train(config: Config, devices: Devices, rank: int, record: RunRecord, request: StopRequest) -> dict[str, float]:
     seed = config["seeding"]["seed"]
     lightning.seed_everything(seed, verbose=False)
     precision = choose_precision(config["amp"]["precision"], devices.kind)

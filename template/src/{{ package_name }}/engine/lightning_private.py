@@ -4,7 +4,9 @@ from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import RichProgressBar
+from torch import nn
 from torch.optim import Optimizer
+from torchmetrics import Metric
 
 
 class PlainHookName(LightningModule):
@@ -58,7 +60,26 @@ def window_is_open(trainer: Trainer) -> bool:
     return trainer.fit_loop.epoch_loop._should_accumulate()
 
 
+def epoch_is_over(trainer: Trainer) -> bool:
+    """Whether the batch that was just processed is the epoch's last."""
+    return trainer.fit_loop.epoch_loop._num_ready_batches_reached()
+
+
 def rebuild_training_loader(trainer: Trainer) -> None:
     """Asks the data module for the training loader again."""
     trainer.fit_loop._combined_loader = None
     trainer.fit_loop.setup_data()
+
+
+def count_epochs_alike(trainer: Trainer) -> None:
+    """Makes a training by `max_steps` count its epochs as any other does; resumed, it would begin with an empty one."""
+    trainer.fit_loop._iteration_based_training = lambda: False  # type: ignore[method-assign]
+
+
+def metric_states(module: nn.Module) -> dict[str, dict[str, Any]]:
+    """The running sums of every metric in a module, by its name; reset and computed values are torchmetrics' own."""
+    return {
+        name: {"_update_count": part._update_count, **{key: getattr(part, key) for key in part._defaults}}
+        for name, part in module.named_modules()
+        if isinstance(part, Metric)
+    }

@@ -1,5 +1,6 @@
 """Loggers with defaults that work offline and never ask."""
 
+import csv
 import logging
 import netrc
 import os
@@ -73,6 +74,20 @@ def csv_logger(save_dir: str, **settings: Any) -> CSVLogger:
         logger.experiment.metrics_keys = kept.read_text(encoding="utf-8").partition("\n")[0].split(",")
         kept.rename(file)
     return logger
+
+
+def forget_steps(logger: CSVLogger, first: int) -> None:
+    """Takes the rows of a step and all later ones out of the file: a run that goes on will write them again."""
+    file = Path(logger.log_dir) / "metrics.csv"
+    if not file.exists():
+        return
+    beside = file.with_name("metrics.kept.csv")
+    with file.open(newline="", encoding="utf-8") as lines, beside.open("w", newline="", encoding="utf-8") as kept:
+        reader = csv.DictReader(lines)
+        writer = csv.DictWriter(kept, reader.fieldnames or ())
+        writer.writeheader()
+        writer.writerows(row for row in reader if int(row["step"]) < first)
+    beside.replace(file)
 
 
 def _has_wandb_credentials() -> bool:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torchmetrics import Metric
 
 from .build import mistake
+from .fsdp import shard
 from .lightning_private import PlainHookName, unscale_before_clipping
 from .optimizers import OptimizerFactory, parameter_groups
 from .schedules import Horizon, ScheduleFactory, make_schedule
@@ -19,8 +20,8 @@ __all__ = ["Step", "TrainingModule"]
 class TrainingModule(PlainHookName):
     """A LightningModule whose steps are measured: write `step`, and name the metrics with `track`.
 
-    It overrides `training_step`, `validation_step`, `test_step` and `configure_optimizers` and no other hook. A
-    subclass that overrides one of these, or any other, gets exactly Lightning's behaviour.
+    It overrides `training_step`, `validation_step`, `test_step`, `configure_model` and `configure_optimizers` and no
+    other hook. A subclass that overrides one of these, or any other, gets exactly Lightning's behaviour.
 
     Args:
         optimizer: Makes the optimizer from parameter groups. Not needed to evaluate.
@@ -72,6 +73,9 @@ class TrainingModule(PlainHookName):
 
     def test_step(self, batch: Any, batch_idx: int) -> None:
         self.test_metrics.add(self.step(batch))
+
+    def configure_model(self) -> None:
+        shard(self)
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         if self.make_optimizer is None:

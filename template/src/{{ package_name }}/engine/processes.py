@@ -69,7 +69,7 @@ def perform(task: Task, rank: int) -> dict[str, float] | int:
     job would keep the others from ending.
     """
     log_file = Path(task.config["paths"]["run"]) / logs.file_name(rank)
-    listen_all_its_life(log_file)
+    listen_all_its_life(log_file, task.scratch)
     os.environ.update(task.environment)
     os.chdir(task.directory)
     (task.scratch / f"pid-{rank}").write_text(str(os.getpid()))

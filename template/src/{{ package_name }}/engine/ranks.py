@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, NoReturn
 
 from . import failures, logs, run_record
 from .config import Config
-from .devices import Devices
+from .devices import TIMEOUT, Devices
 from .errors import UserError
 from .processes import end_now
-from .stop import Interrupted, listen_all_its_life
+from .stop import REPORTS, Interrupted, listen_all_its_life
 
 JOIN_SECONDS = 600  # in which all ranks must have started: nodes of a cluster begin at different times
 NEEDED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR")
@@ -91,6 +91,8 @@ def _read_slurm() -> None:
 
 def lead(config: Config, devices: Devices) -> dict[str, float]:
     """Runs a job on all ranks, from rank 0. A failure ends this process: the others have ended or will."""
+    for left in Path(config["paths"]["run"]).glob(REPORTS):  # by the job that this one goes on with
+        left.unlink()
     _send(pickle.dumps((config, devices)))
     return _perform(config, devices, 0)
 
@@ -156,8 +158,7 @@ def _perform(config: Config, devices: Devices, rank: int) -> dict[str, float]:
     directory = Path(config["paths"]["run"])
     log_file = directory / logs.file_name(rank)
     console = os.dup(2)
-    if _jobs == 1:
-        listen_all_its_life(log_file)
+    listen_all_its_life(log_file, directory)
     if rank > 0:
         logs.redirect_output(log_file)
     try:
@@ -166,7 +167,7 @@ def _perform(config: Config, devices: Devices, rank: int) -> dict[str, float]:
             store=distributed.PrefixStore(f"group-{_jobs}", _connect()),
             rank=rank,
             world_size=devices.world_size,
-            timeout=timedelta(seconds=config["strategy"]["timeout"]),
+            timeout=timedelta(seconds=config["strategy"].get("timeout", TIMEOUT)),
         )
         metrics = job.run(config, devices)
     except BaseException as error:

@@ -58,7 +58,7 @@ class TrainingBatches(Sampler[list[int]]):
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int, done: int = 0) -> None:
-        """Chooses the order, without the batches that a resumed epoch has `done`; the same epoch again keeps them out."""
+        """Chooses the order, without the batches that a resumed epoch has `done`, also when the epoch is set again."""
         if epoch != self.epoch or done:
             self.epoch, self.done = epoch, done
             self.generator.manual_seed(self._key)

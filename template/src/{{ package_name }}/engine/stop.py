@@ -17,7 +17,8 @@ from pathlib import Path
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-LIMIT = 15  # seconds after SIGTERM within which a child process must reach the end of a step, or be ended
+LIMIT = 15  # seconds that a process of a lost job has to end
+REPORTS = ".failure-*.json"  # how the ranks of a job report failures
 
 
 class Interrupted(BaseException):
@@ -42,7 +43,11 @@ class StopRequest:
         patient: The request waits for the end of the step; otherwise a signal raises `Interrupted` where it lands.
         reached: The training has ended on request and saves: nobody may cut it short.
         is_child: Its parent may repeat a signal, and decides whether a second Ctrl-C ends the training at once.
+        log_file, reports: Where a child says what it was doing when it is lost, and where ranks report failures.
     """
+
+    log_file: Path
+    reports: Path
 
     def __init__(self) -> None:
         self.signum = 0
@@ -86,20 +91,28 @@ def listening() -> Generator[StopRequest]:
             signal.signal(number, handler)
 
 
-def listen_all_its_life(log_file: Path) -> None:
-    """Listens in a process that is one of a job's, and ends it when it hangs or has lost the process that started it.
+def listen_all_its_life(log_file: Path, reports: Path) -> None:
+    """Listens in a process that is one of a job's, and ends it when it hangs where the job is lost.
 
-    After SIGTERM, which also tells it that another rank has failed, it has 15 seconds to reach the end of a step. Then
-    a thread writes what all its threads were doing to `log_file` and kills it: a rank that hangs in a collective or in
-    a kernel never comes to run a handler.
+    A SIGTERM asks it to stop, or tells it that another rank has failed: then there are reports of `engine.failures`. A
+    rank that hangs in a collective or in a kernel never comes to run a handler, so a thread gives a lost rank 15
+    seconds, writes what all its threads are doing to `log_file` and kills it. It does so too when the process that
+    started it has gone.
+
+    Args:
+        log_file: The rank's log in this job.
+        reports: The folder in which the job's ranks report failures.
     """
+    request.log_file, request.reports = log_file, reports
+    if request.is_child:
+        return
     request.is_child = True
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     for number in SIGNALS:
         signal.signal(number, request.handle)
-    threading.Thread(target=_watch, args=(woken, log_file), daemon=True).start()
+    threading.Thread(target=_watch, args=(woken,), daemon=True).start()
 
 
 def _forget() -> None:
@@ -117,20 +130,21 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def _watch(woken: int, log_file: Path) -> None:
+def _watch(woken: int) -> None:
     parent = multiprocessing.parent_process()
     sources = [woken] if parent is None else [woken, parent.sentinel]
-    told = False
-    while not told:
-        ready = wait(sources)
-        if ready != [woken]:  # the parent has gone
+    while True:
+        if wait(sources) != [woken]:  # the parent has gone
+            sources = [woken]
             os.kill(os.getpid(), signal.SIGTERM)
-        told = woken in ready and signal.SIGTERM in os.read(woken, 64)
+        if signal.SIGTERM in os.read(woken, 64):
+            break
     while True:
         time.sleep(LIMIT)
-        if not request.reached:
-            with log_file.open("a") as file:
-                file.write(f"still busy {LIMIT} seconds after it was asked to end\n")
+        is_lost = any(request.reports.glob(REPORTS)) or not (parent is None or parent.is_alive())
+        if is_lost and not request.reached:
+            with request.log_file.open("a") as file:
+                file.write(f"still busy {LIMIT} seconds after the job was lost\n")
                 file.flush()
                 faulthandler.dump_traceback(file)
             os.kill(os.getpid(), signal.SIGKILL)

@@ -11,12 +11,13 @@ from .agreed_stop import AgreedStop
 from .build import build, mistake
 from .checkpoints import AtomicCheckpointIO, StoreConfig
 from .config import Config
-from .devices import Devices
+from .devices import TIMEOUT, Devices
 from .fast_loop import SilentProfiler, skip_empty_hooks
 from .header import Header
 from .monitors import MonitorCheck
+from .plateau import StepPlateau
 from .replicas import EqualBuffers
-from .resume import ResumeEpoch
+from .resume import ExactResume
 from .stage_metrics import LogStageMetrics
 from .stop import StopRequest
 
@@ -33,12 +34,13 @@ def make_trainer(
 ) -> Trainer:
     """Builds callbacks, strategy and Trainer. Every other key of `trainer` is an argument of Lightning's Trainer."""
     callbacks = [
-        AgreedStop(request, config["strategy"]["timeout"]),
+        AgreedStop(request, config["strategy"].get("timeout", TIMEOUT)),
         Header(config, devices, precision),
         EqualBuffers(),
-        ResumeEpoch(),
+        ExactResume(),
         LogStageMetrics(),
         MonitorCheck(),
+        StepPlateau(),
         StoreConfig(config),
         *(
             callback
@@ -55,7 +57,7 @@ def make_trainer(
             accelerator=devices.kind,
             devices=len(devices.indices) if devices.kind == "cpu" else list(devices.indices),
             num_nodes=devices.num_nodes,
-            strategy=strategy.make_strategy(config["strategy"], devices),
+            strategy=strategy.make_strategy(config["strategy"], devices, precision),
             sync_batchnorm=sync_batchnorm,
             use_distributed_sampler=False,  # the loaders share the samples, without padding
             precision=precision,  # type: ignore[arg-type]

@@ -1,0 +1,30 @@
+"""A callback that measures samples a second, over all processes, once the first steps are done."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch.callbacks import Callback
+
+WARMUP = 5  # steps
+
+
+class Clock(Callback):
+    """Rank 0 writes `samples_per_second` and `seconds_a_step` into the file `result`."""
+
+    def __init__(self, result: str) -> None:
+        self.result = Path(result)
+
+    def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if trainer.global_step == WARMUP:
+            self.began = time.perf_counter()
+
+    def on_train_end(self, trainer: Any, module: Any) -> None:
+        seconds = (time.perf_counter() - self.began) / (trainer.global_step - WARMUP)
+        samples = trainer.datamodule.batch_size * trainer.world_size
+        if trainer.is_global_zero:
+            figures = {"samples_per_second": samples / seconds, "seconds_a_step": seconds}
+            self.result.write_text(json.dumps(figures), encoding="utf-8")

@@ -1,0 +1,38 @@
+"""When `ReduceLROnPlateau` looks at its metric."""
+
+from typing import Any
+
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+
+from .lightning_private import epoch_is_over
+
+NEVER = 10**9  # epochs
+
+
+class StepPlateau(Callback):
+    """Steps plateau schedules as soon as an epoch's metric is there, before the epoch's checkpoints are written.
+
+    Lightning does it after them: a run that goes on from such a checkpoint would have missed a step.
+    """
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.schedules: list[tuple[Any, int]] = []
+        for config in trainer.lr_scheduler_configs:
+            if config.reduce_on_plateau:
+                self.schedules.append((config, config.frequency))
+                config.frequency = NEVER
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if not trainer.sanity_checking and epoch_is_over(trainer):
+            self._step(trainer, pl_module, of_training=False)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._step(trainer, pl_module, of_training=True)
+
+    def _step(self, trainer: Trainer, module: LightningModule, of_training: bool) -> None:
+        for config, every in self.schedules:
+            is_due = (trainer.current_epoch + 1) % every == 0
+            metric = trainer.callback_metrics.get(config.monitor)
+            if is_due and metric is not None and config.monitor.startswith("train/") == of_training:
+                module.lr_scheduler_step(config.scheduler, metric)

@@ -1,0 +1,67 @@
+"""Callbacks that watch a training from inside, or make one of its ranks fail."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+from torch import nn
+from torch.distributed import GradBucket
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+
+class RankNotes(Callback):
+    """Every rank writes `rank-<n>.json` into `folder`: its seed, a draw, all-reduces of gradients, sum of weights."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+        self.all_reduces = 0
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.seed, self.draw = torch.initial_seed(), torch.rand(()).item()
+        trainer.strategy.model.register_comm_hook(None, self._count)  # type: ignore[operator, union-attr]
+
+    def _count(self, state: None, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
+        self.all_reduces += 1
+        return allreduce_hook(None, bucket)  # type: ignore[arg-type]
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        weights = sum(parameter.double().sum().item() for parameter in pl_module.parameters())
+        notes = {"seed": self.seed, "draw": self.draw, "all_reduces": self.all_reduces, "weights": weights}
+        (self.folder / f"rank-{trainer.global_rank}.json").write_text(json.dumps(notes))
+
+
+class Fault(Callback):
+    """On one rank and before one step: `raise`s, or asks its own process to stop (`term`)."""
+
+    def __init__(self, how: str, rank: int, step: int) -> None:
+        self.how, self.rank, self.step = how, rank, step
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        if (trainer.global_rank, trainer.global_step) != (self.rank, self.step):
+            return
+        if self.how == "raise":
+            raise ValueError(f"a fault on rank {self.rank}")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+class UnusedLayer(Callback):
+    """Adds a layer that no step uses."""
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        pl_module.spare = nn.Linear(2, 2)
+
+
+class NoWaiting(Callback):
+    """Makes torch raise when the host waits for the GPU, from one batch to another."""
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first, self.last = first, last
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        if batch_idx in (self.first, self.last):
+            torch.cuda.set_sync_debug_mode("error" if batch_idx == self.first else "default")
