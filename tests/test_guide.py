@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from projects import package, python
 
 
@@ -28,6 +29,28 @@ def test_the_task_of_the_guide_trains_and_is_evaluated(render: Callable[..., Pat
     assert record["status"] == "finished"
     assert record["metrics"]["test/accuracy"] > 0.9
     assert record["metrics"]["train/head_norm"] > 0
+
+
+@pytest.mark.long
+def test_the_commands_for_many_devices_work(render: Callable[..., Path], tmp_path: Path) -> None:
+    project = render(project_name="Wave Tank", logger="csv")
+    name = package(project)
+    programs = {name.replace("_", "-"): ["-m", name], "torchrun": ["-m", "torch.distributed.run"]}
+    page = (project / "docs/many-devices.md").read_text(encoding="utf-8")
+    commands = "".join(re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)).splitlines()
+    assert len(commands) == 4
+    outputs = []
+    for line in commands:
+        program, *words = shlex.split(line)
+        outputs.append(python(project, *programs[program], *words, cwd=tmp_path))
+    assert "64 samples a step = 32 per device × 2 devices" in outputs[0]
+    assert "going on from runs/two/checkpoints/last.ckpt" in outputs[-1]
+    assert "64 samples a step = 64 per device × 1 device" in outputs[-1]
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("runs/**/run.json")]
+    assert sorted((record["status"], record["world_size"]) for record in records) == [
+        ("finished", 1),
+        *[("finished", 2)] * 3,
+    ]
 
 
 def test_the_tour_names_every_file_of_the_engine(render: Callable[..., Path]) -> None:

@@ -112,15 +112,22 @@ def listen_all_its_life(log_file: Path, reports: Path) -> None:
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     for number in SIGNALS:
         signal.signal(number, request.handle)
-    os.register_at_fork(after_in_child=_forget)
     threading.Thread(target=_watch, args=(woken,), daemon=True).start()
 
 
 def _forget() -> None:
-    """Gives a forked child, such as a loader's worker, its own signals back; its parent tells it when to end."""
+    """Leaves it to the parent of a forked child, such as a loader's worker, to tell it when to end.
+
+    A terminal sends Ctrl-C, and SLURM its warning before the time is up, to every process there is.
+    """
+    if signal.getsignal(signal.SIGTERM) != request.handle:  # no job listens
+        return
     signal.set_wakeup_fd(-1)
     for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
+        signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def _watch(woken: int) -> None:
