@@ -11,6 +11,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, default
 from .errors import UserError
 from .resume import training_position
 from .sampling import EvaluationShare, SeededDataset, TrainingBatches
+from .stop import outlive_stop
 
 Auto = Literal["auto"]
 
@@ -111,7 +112,10 @@ class DataModule(LightningDataModule):
         workers = self.num_workers
         if workers == "auto":
             devices_here = max(1, trainer.world_size // trainer.num_nodes) if trainer else 1
-            workers = min(8, len(os.sched_getaffinity(0)) // devices_here)
+            cores = len(os.sched_getaffinity(0)) // devices_here
+            if "SLURM_PROCID" in os.environ:  # a task of srun, whose cores are its own
+                cores = int(os.environ.get("SLURM_CPUS_PER_TASK", cores))
+            workers = min(8, cores)
         prefetch = 2 if self.prefetch_factor == "auto" else self.prefetch_factor
         on_gpu = trainer is not None and trainer.strategy.root_device.type == "cuda"
         return DataLoader(
@@ -123,6 +127,7 @@ class DataModule(LightningDataModule):
             persistent_workers=workers > 0,
             prefetch_factor=prefetch if workers else None,
             collate_fn=self._collate_unless_finished,
+            worker_init_fn=outlive_stop,
         )
 
     def _collate_unless_finished(self, samples: Any) -> Any:

@@ -16,6 +16,7 @@ from .build import build, mistake
 from .config import Config
 from .data_module import DataModule
 from .devices import Devices
+from .errors import UserError
 from .header import metrics_table, short
 from .module import TrainingModule
 from .precision import choose_precision
@@ -92,6 +93,8 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     except MisconfigurationException as error:
         raise mistake("Lightning", error) from error
     except RuntimeError as error:
+        if isinstance(error.__context__, (Interrupted, UserError)):  # Lightning's clearing away may fail in turn
+            raise error.__context__ from None
         if (unused := unused_parameters(error, module)) is None:
             raise
         raise unused from error

@@ -70,6 +70,7 @@ def perform(task: Task, rank: int) -> dict[str, float] | int:
     """
     log_file = Path(task.config["paths"]["run"]) / logs.file_name(rank)
     listen_all_its_life(log_file, task.scratch)
+    multiprocessing.set_start_method(None, force=True)  # the workers of loaders start as they would in any process
     os.environ.update(task.environment)
     os.chdir(task.directory)
     (task.scratch / f"pid-{rank}").write_text(str(os.getpid()))

@@ -18,6 +18,7 @@ from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 LIMIT = 15  # seconds that a process of a lost job has to end
+WORKER_SECONDS = 60  # that a loader's worker outlives SIGTERM
 REPORTS = ".failure-*.json"  # how the ranks of a job report failures
 
 
@@ -128,6 +129,14 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
+
+
+def outlive_stop(worker: int) -> None:
+    """Lets a loader's worker go on for a while after SIGTERM: where all processes get it, the training still needs it.
+
+    torch has set a handler of its own by then, which ends the worker. A loader ends its workers in another way first.
+    """
+    signal.signal(signal.SIGTERM, lambda signum, frame: signal.alarm(WORKER_SECONDS))
 
 
 def _watch(woken: int) -> None:
