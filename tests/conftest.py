@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in list(os.environ):
         if name.startswith(("GIT_", "COPIER_", "WANDB_", "MLFLOW_", "HYDRA_", "MAKE", "MFLAGS")):
             del os.environ[name]
-    for name in ("VENV", "ARGS", "DATA", "DEST", "BIN", "PYTHONPATH", "PYTHONWARNINGS"):
+    for name in ("VENV", "ARGS", "DATA", "DEST", "BIN", "PYTHONPATH", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE"):
         os.environ.pop(name, None)
     os.environ |= {
         "GIT_CONFIG_GLOBAL": nowhere,

@@ -10,7 +10,7 @@ from hydra.utils import get_object
 from .errors import UserError
 
 PACKAGE = __name__.partition(".")[0]
-OWN = (f"{PACKAGE}.data.", f"{PACKAGE}.models.")  # the owner's rooms
+OWN = (f"{PACKAGE}.data.", f"{PACKAGE}.models.")  # the owner's code
 
 
 def build(config: Any, where: str) -> Any:
@@ -30,7 +30,7 @@ def build(config: Any, where: str) -> Any:
         cause, message = error.__cause__, str(error)
         if message.startswith("Error locating target"):
             raise UserError(f"{where}: {message.partition(',')[0]}") from error
-        is_own = any(f"'{room}" in message for room in OWN)  # whose bugs deserve their traceback
+        is_own = any(f"'{package}" in message for package in OWN)  # whose bugs deserve their traceback
         is_argument = isinstance(cause, ValueError) or "unexpected keyword argument" in str(cause)
         if isinstance(cause, Exception) and not isinstance(cause, ImportError) and (is_argument or not is_own):
             raise mistake(where, cause) from error

@@ -1,4 +1,4 @@
-"""The one door: lists the commands, answers questions about them, and runs one.
+"""The command line: lists the commands, answers questions about them, and runs one.
 
 Exit codes: 0 done, 1 a bug (with its traceback), 2 a mistake in what was asked (one line on stderr), 128 + n stopped
 by signal n (130 for Ctrl-C), 141 the reader of a pipe left.
