@@ -12,7 +12,7 @@ from .config import Config
 from .devices import Devices
 from .errors import UserError
 from .processes import end_now
-from .stop import Interrupted, listen_all_its_life
+from .stop import Interrupted, listen_all_its_life, request
 
 JOIN_SECONDS = 600  # in which all ranks must have started: nodes of a cluster begin at different times
 NEEDED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR")
@@ -183,6 +183,7 @@ def _fail(directory: Path, rank: int, world_size: int, error: BaseException, con
     """Finds out with the other ranks who failed first, has that told once, and ends: there is no job to go on with."""
     from torch.distributed.elastic.multiprocessing.errors import get_error_handler
 
+    request.reached = True  # torchrun sends SIGTERM to the ranks that are left as soon as one has ended
     if not failures.report(directory, rank, error).is_echo and isinstance(error, Exception):
         get_error_handler().record_exception(error)  # torchrun shows it in its summary
     failures.wait_for_all(directory, world_size)
