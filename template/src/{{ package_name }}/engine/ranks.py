@@ -181,9 +181,9 @@ def _perform(config: Config, devices: Devices, rank: int) -> dict[str, float]:
 
 def _fail(directory: Path, rank: int, world_size: int, error: BaseException, console: int) -> NoReturn:
     """Finds out with the other ranks who failed first, has that told once, and ends: there is no job to go on with."""
+    request.reached = True  # torchrun sends SIGTERM to the ranks that are left as soon as one has ended
     from torch.distributed.elastic.multiprocessing.errors import get_error_handler
 
-    request.reached = True  # torchrun sends SIGTERM to the ranks that are left as soon as one has ended
     if not failures.report(directory, rank, error).is_echo and isinstance(error, Exception):
         get_error_handler().record_exception(error)  # torchrun shows it in its summary
     failures.wait_for_all(directory, world_size)
