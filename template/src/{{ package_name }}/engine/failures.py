@@ -38,6 +38,11 @@ class Failure(NamedTuple):
         """Whether it only noticed that another rank did not answer."""
         return bool(NO_ANSWER.search(self.error) or CUT_OFF.search(self.error))
 
+    @property
+    def is_interruption(self) -> bool:
+        """Whether a signal ended it."""
+        return self.error.startswith(f"{Interrupted.__name__}: ")
+
 
 def report(folder: Path, rank: int, error: BaseException) -> Failure:
     """Writes down how this rank failed, before it ends and the others notice."""
@@ -73,10 +78,11 @@ def first_failure(
         exit_codes: Of the ranks that were seen to end; -n means that signal n killed it.
     """
     reports = collect(folder)
-    for failure in reports:
-        if not failure.is_echo:
-            return failure.rank, _own_failure(failure, _who(failure.rank, world_size))
     silent = sorted(set(range(world_size)) - {failure.rank for failure in reports})
+    was_killed = any(exit_codes.get(rank) for rank in silent)  # then the launcher has ended the others by a signal
+    for failure in reports:
+        if not failure.is_echo and not (was_killed and failure.is_interruption):
+            return failure.rank, _own_failure(failure, _who(failure.rank, world_size))
     if not silent:
         return reports[0].rank, _own_failure(reports[0], _who(reports[0].rank, world_size))
     rank = next(iter([rank for rank in silent if rank in exit_codes] or silent))

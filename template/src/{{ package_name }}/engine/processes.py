@@ -86,6 +86,7 @@ def perform(task: Task, rank: int) -> dict[str, float] | int:
         ended: dict[str, float] | int = job.run(task.config, task.devices)
     except BaseException as error:
         if not isinstance(error, Interrupted) or not error.agreed:
+            request.reached = True  # the launcher sends SIGTERM as soon as another rank has ended
             failures.report(task.scratch, rank, error)
             end_now(1)
         ended = error.signum

@@ -12,7 +12,7 @@ from .config import Config
 from .devices import TIMEOUT, Devices
 from .errors import UserError
 from .processes import end_now
-from .stop import REPORTS, Interrupted, listen_all_its_life
+from .stop import REPORTS, Interrupted, listen_all_its_life, request
 
 JOIN_SECONDS = 600  # in which all ranks must have started: nodes of a cluster begin at different times
 NEEDED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR")
@@ -182,6 +182,7 @@ def _perform(config: Config, devices: Devices, rank: int) -> dict[str, float]:
 
 def _fail(directory: Path, rank: int, world_size: int, error: BaseException, console: int) -> NoReturn:
     """Finds out with the other ranks who failed first, has that told once, and ends: there is no job to go on with."""
+    request.reached = True  # torchrun sends SIGTERM to the ranks that are left as soon as one has ended
     from torch.distributed.elastic.multiprocessing.errors import get_error_handler
 
     if not failures.report(directory, rank, error).is_echo and isinstance(error, Exception):

@@ -54,10 +54,10 @@ class RunRecord:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.update(**({"status": "finished"} if error is None else _how(error)), seconds=self._seconds())
-
-    def _seconds(self) -> float:
-        return round(time.monotonic() - self.began, 3)
+        how = {"status": "finished"} if error is None else _how(error)
+        if error is not None and "failed_rank" in (known := _read(self.directory)):  # another rank knew more
+            how = {key: known[key] for key in ("status", "error", "failed_rank") if key in known}
+        self.update(**how, seconds=round(time.monotonic() - self.began, 3))
 
 
 def mark(directory: Path, error: BaseException, rank: int | None = None) -> None:
