@@ -50,10 +50,11 @@ def test_every_command_of_both_readmes_works(own_template: Path) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("answers", FAR_APART, ids=["mlflow", "hostile", "csv"])
 def test_its_own_tests_pass(render: Callable[..., Path], tmp_path: Path, answers: dict[str, Any]) -> None:
-    """The README's `make test` runs them for the default answers."""
+    """The README's `make test` runs all of them for the default answers; no answer is about processes."""
     project = tmp_path / "project"
     shutil.copytree(render(**answers), project)
-    python(project, "-m", "pytest", "-n0", "-q", "--basetemp", tmp_path / "pytest", cwd=project, timeout=600)
+    arguments = ["-n0", "-q", "-m", "not processes", "--basetemp", tmp_path / "pytest"]
+    python(project, "-m", "pytest", *arguments, cwd=project, timeout=600)
 
 
 OWN_FILES = {
@@ -132,7 +133,19 @@ def test_its_tests_pass_without_the_examples(render: Callable[..., Path], tmp_pa
         assert old in defaults
         defaults = defaults.replace(old, new)
     train.write_text(defaults, encoding="utf-8")
-    python(project, "-m", "pytest", "-n0", "-q", "--basetemp", tmp_path / "pytest", cwd=project, timeout=600)
+    python(
+        project,
+        "-m",
+        "pytest",
+        "-n0",
+        "-q",
+        "-m",
+        "not processes",
+        "--basetemp",
+        tmp_path / "pytest",
+        cwd=project,
+        timeout=600,
+    )
 
 
 @pytest.mark.long
