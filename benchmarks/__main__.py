@@ -98,10 +98,10 @@ def processes(project: Path) -> Iterator[Figure]:
     # a network whose step takes more than 50 ms, so that the gradients have something to hide behind
     large = [
         "model=resnet",
-        "model.net.width=96",
+        "model.net.width=64",
         "model.net.norm=group",
-        "data.batch_size=128",
-        "trainer.max_epochs=8",
+        "data.batch_size=64",
+        "trainer.max_epochs=4",
     ]
     quiet = ["callbacks=none", "checkpoint=off", "logger=none", "test=false"]
 
@@ -116,7 +116,7 @@ def processes(project: Path) -> Iterator[Figure]:
     detail = f"{two:.0f} / {one:.0f} samples a second, {step:.0f} ms a step"
     yield Figure("samples a second, 2 processes / 1", ratio, 1.7, detail, is_least=True)
 
-    short = ["model=mlp", "trainer.max_steps=1", "++trainer.limit_val_batches=0", "test=false"]
+    short = [*quiet, "model=mlp", "trainer.max_steps=1", "++trainer.limit_val_batches=0"]
     times = [
         (_seconds(lambda: _train(project, 1, *short)), _seconds(lambda: _train(project, 2, *short)))
         for _ in range(ROUNDS + 1)

@@ -109,7 +109,7 @@ def test_a_job_of_one_task_is_warned_too(sbatch: Callable[..., CompletedProcess[
     ended = sbatch("trainer.max_epochs=500", SLURM_NNODES="1", SIGNAL_AFTER=str(checkpoint))
     assert ended.returncode == 0, ended.stdout
     assert (tmp_path / "scontrol.log").read_text() == "requeue 77\n"
-    assert "SIGUSR1: stopping after this step, with a checkpoint" in ended.stdout
+    assert "SIGUSR1: a training stops after this step, with a checkpoint" in ended.stdout
 
 
 def test_a_job_with_a_mistake_ends_although_its_last_round_was_requeued(

@@ -1,5 +1,6 @@
 """The composed config as plain data: resolved once, checked, the same for every process."""
 
+import math
 import secrets
 from pathlib import Path
 from typing import Any, cast
@@ -49,6 +50,9 @@ def _check(config: Config) -> None:
             raise UserError(f"optimizer_scaling.rule must be none, sqrt or linear (got {rule!r})")
         if not _is_whole(base) or base < 1:
             raise UserError(f"optimizer_scaling.base_batch_size must be a whole number from 1 (got {base!r})")
+    timeout = config["strategy"].get("timeout", 1)
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < math.inf:
+        raise UserError(f"strategy.timeout must be a number of seconds above 0 (got {timeout!r})")
     workers = config["data"].get("num_workers", "auto")
     if workers != "auto" and (not _is_whole(workers) or workers < 0):
         raise UserError(f"data.num_workers must be auto or a whole number from 0 (got {workers!r})")

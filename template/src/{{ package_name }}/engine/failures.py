@@ -79,9 +79,11 @@ def first_failure(
     """
     reports = collect(folder)
     silent = sorted(set(range(world_size)) - {failure.rank for failure in reports})
-    was_killed = any(exit_codes.get(rank) for rank in silent)  # then the launcher has ended the others by a signal
-    for failure in reports:
-        if not failure.is_echo and not (was_killed and failure.is_interruption):
+    was_killed = any(exit_codes.get(rank) for rank in silent)
+    for place, failure in enumerate(reports):
+        # once a rank has failed, the launcher ends the others by a signal
+        is_consequence = failure.is_interruption and (was_killed or place > 0)
+        if not failure.is_echo and not is_consequence:
             return failure.rank, _own_failure(failure, _who(failure.rank, world_size))
     if not silent:
         return reports[0].rank, _own_failure(reports[0], _who(reports[0].rank, world_size))

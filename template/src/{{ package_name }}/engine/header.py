@@ -58,7 +58,7 @@ def _left_out(trainer: Trainer) -> str:
 def short(path: str | Path) -> str:
     """A path below the current directory without it, any other as it is."""
     path = Path(path)
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+    return str(path.relative_to(Path.cwd()) if Path.cwd() in path.parents else path)
 
 
 def _model_name(module: LightningModule) -> str:

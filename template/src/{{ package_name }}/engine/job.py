@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import time
 from pathlib import Path
 
@@ -116,7 +117,8 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
         metrics |= _test(trainer, module, data, best)
     record.update(metrics=metrics)
     if best is not None and rank == 0:
-        log.info("\nevaluate   %s evaluate run=%s", config["project"], short(config["paths"]["run"]))
+        words = shlex.join(["evaluate", f"run={short(config['paths']['run'])}"])
+        log.info("\nevaluate   %s %s", config["project"], words)
     return metrics
 
 

@@ -26,6 +26,8 @@ def launch(config: "DictConfig") -> dict[str, float]:
     started = None if place is None else (place.local_world_size, place.world_size // place.local_world_size)
     chosen = devices.choose(trainer["accelerator"], trainer["devices"], trainer["num_nodes"], started)
     batch_size.apply(resolved, chosen.world_size)  # refuses here, before a process starts, what no rank could work with
+    if place is not None:
+        ranks.meet()
     claim(Path(resolved["paths"]["run"]), may_go_on=resolved["resume"] is not None)
     if place is not None:
         return ranks.lead(resolved, chosen)

@@ -93,6 +93,8 @@ def perform(task: Task, rank: int) -> dict[str, float] | int:
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
     request.reached = False  # nothing is left to protect if the parent is gone
+    # Nobody may signal it any more: the launcher would wait for ever for one that is killed while it waits for the rest
+    (task.scratch / f"pid-{rank}").unlink()
     return ended
 
 
@@ -117,7 +119,7 @@ def passing_signals_on(task: Task) -> Generator[None]:
     """Sends the first signal on to the job's processes, until they have ended; a second Ctrl-C kills them.
 
     Raises:
-        Interrupted: at the end, if there was a signal.
+        Interrupted: at the end, if there was a signal; at the third one, wherever this process is.
     """
     told: list[int] = []
     done = threading.Event()
@@ -137,13 +139,15 @@ def passing_signals_on(task: Task) -> Generator[None]:
             announce(signum)
             send(signum)
             threading.Thread(target=repeat, daemon=True).start()
+        elif len(told) > 2:
+            raise Interrupted(told[0])
         elif signum == signal.SIGINT:
             send(signal.SIGKILL)
 
     before = {number: signal.signal(number, handle) for number in SIGNALS}
     try:
         yield
-    except Exception as error:
+    except (Exception, Interrupted) as error:
         if told:  # they were cut short
             interrupted = Interrupted(told[0])
             run_record.mark(Path(task.config["paths"]["run"]), interrupted)

@@ -2,6 +2,8 @@
 
 import os
 import pickle
+import sys
+import threading
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +17,7 @@ from .processes import end_now
 from .stop import REPORTS, Interrupted, listen_all_its_life, request
 
 JOIN_SECONDS = 600  # in which all ranks must have started: nodes of a cluster begin at different times
+NOTICE_SECONDS = 5  # after which a rank that waits for the others says so
 NEEDED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR")
 # What Lightning and torch would believe of a process that is no rank: a shell may have kept them from another job.
 LEAKS = (
@@ -89,6 +92,15 @@ def _read_slurm() -> None:
     }
 
 
+def meet() -> None:
+    """Waits until all ranks have started.
+
+    Raises:
+        UserError: the port is taken, or a rank did not come.
+    """
+    _connect()
+
+
 def lead(config: Config, devices: Devices) -> dict[str, float]:
     """Runs a job on all ranks, from rank 0. A failure ends this process: the others have ended or will."""
     for left in Path(config["paths"]["run"]).glob(REPORTS):  # by the job that this one goes on with
@@ -137,15 +149,22 @@ def _connect() -> Any:
         from torch.distributed import DistError, PrefixStore, rendezvous
 
         address = f"MASTER_ADDR={os.environ['MASTER_ADDR']} MASTER_PORT={os.environ.setdefault('MASTER_PORT', '29500')}"
+        ranks = os.environ["WORLD_SIZE"]
+        notice = f"waiting for {ranks} ranks at {address} (is there but this one? unset {' '.join(NEEDED)})\n"
+        patience = threading.Timer(NOTICE_SECONDS, lambda: sys.stderr.write(notice))
+        patience.daemon = True
+        patience.start()
         try:
             store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=JOIN_SECONDS)))
         except DistError as error:
             _is_lost = True
             reason = str(error).strip().splitlines()[0]
             raise UserError(
-                f"the {os.environ['WORLD_SIZE']} ranks did not meet at {address}: {reason} (if this process is none "
+                f"the {ranks} ranks did not meet at {address}: {reason} (if this process is none "
                 f"of several, type: unset {' '.join(NEEDED)}; if the port is taken, choose another MASTER_PORT)"
             ) from error
+        finally:
+            patience.cancel()
         _store = PrefixStore("jobs", store)
     return _store
 
@@ -185,7 +204,8 @@ def _fail(directory: Path, rank: int, world_size: int, error: BaseException, con
     request.reached = True  # torchrun sends SIGTERM to the ranks that are left as soon as one has ended
     from torch.distributed.elastic.multiprocessing.errors import get_error_handler
 
-    if not failures.report(directory, rank, error).is_echo and isinstance(error, Exception):
+    is_echo = failures.report(directory, rank, error).is_echo
+    if not is_echo and isinstance(error, Exception) and not isinstance(error, UserError):
         get_error_handler().record_exception(error)  # torchrun shows it in its summary
     failures.wait_for_all(directory, world_size)
     first, failure = failures.first_failure(directory, world_size, {})

@@ -62,8 +62,7 @@ class RunRecord:
 
 def mark(directory: Path, error: BaseException, rank: int | None = None) -> None:
     """Corrects the record of a run whose rank 0 could not know, or could not say any more, how the run ended."""
-    facts = _read(directory)
-    facts.pop("error", None)
+    facts = {key: fact for key, fact in _read(directory).items() if key not in ("error", "signal")}
     _write(directory, facts | _how(error) | ({} if rank is None else {"failed_rank": rank}))
 
 

@@ -72,7 +72,9 @@ request = StopRequest()  # signals are the process's
 def announce(signum: int) -> None:
     """Says on stderr what a signal will do; unlike a log line, this may be written from inside a handler."""
     name = signal.Signals(signum).name
-    os.write(2, f"\n{name}: stopping after this step, with a checkpoint (Ctrl-C again stops at once)\n".encode())
+    os.write(
+        2, f"\n{name}: a training stops after this step, with a checkpoint (Ctrl-C again stops at once)\n".encode()
+    )
 
 
 @contextmanager
