@@ -22,17 +22,20 @@ def describe(batch: Any) -> str:
     return type(batch).__name__
 
 
-def refuse_not_finite(batch: Any) -> None:
-    """Raises UserError where a tensor anywhere in the batch holds NaN or infinity; on a GPU it waits for the answer."""
+def refuse_nan(batch: Any) -> None:
+    """Raises UserError where a tensor anywhere in the batch holds NaN; on a GPU it waits for the answer.
+
+    Infinity passes: masks hold it.
+    """
     if isinstance(batch, dict):
         batch = list(batch.values())
     if isinstance(batch, (list, tuple)):
         for part in batch:
-            refuse_not_finite(part)
-    elif isinstance(batch, Tensor) and (bad := int((~batch.isfinite()).sum())):
+            refuse_nan(part)
+    elif isinstance(batch, Tensor) and batch.layout is torch.strided and (bad := int(batch.isnan().sum())):
         raise UserError(
-            f"{bad} of the {batch.numel()} values of {describe(batch)} are NaN or infinite: "
-            "clean the data, or look at what augment_batch makes of it"
+            f"{bad} of the {batch.numel()} values of {describe(batch)} are NaN: clean the data, look at augment_batch, "
+            "or override check_batch where they are meant"
         )
 
 
@@ -57,6 +60,8 @@ def check_classification(batch: Any, net: nn.Module, num_classes: int, ignore_in
             f"images are {describe(images)}, but the network computes with floating numbers: "
             "convert them in the data module, as in images.float() / 255"
         )
+    if not images.isfinite().all():
+        raise UserError(f"images {describe(images)} hold infinite values: clean the data, or look at augment_batch")
     channels = getattr(net, "channels", None)
     if images.ndim != 4 or channels not in (None, images.shape[1]):
         raise UserError(

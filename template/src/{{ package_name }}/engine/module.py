@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torchmetrics import Metric
 
 from .build import mistake
-from .first_batch import refuse_not_finite, warn_of_probabilities
+from .first_batch import refuse_nan, warn_of_probabilities
 from .fsdp import shard
 from .lightning_private import PlainHookName, unscale_before_clipping
 from .optimizers import OptimizerFactory, parameter_groups
@@ -65,14 +65,14 @@ class TrainingModule(PlainHookName):
         raise NotImplementedError(f"{type(self).__name__}.step(batch) must return a Step")
 
     def check_batch(self, batch: Any) -> None:
-        """Looks at the first training batch, and at the validation batches before it, as `step` gets them.
+        """Looks at the first batch of training and of validation, as `step` gets them.
 
         Later steps pay nothing for it. Override it for what the network and the loss need.
 
         Raises:
             UserError: the batch cannot be trained with.
         """
-        refuse_not_finite(batch)
+        refuse_nan(batch)
 
     def check_step(self, step: Step) -> None:
         """Looks at what the first training step computed; override it where outputs are meant to be probabilities."""

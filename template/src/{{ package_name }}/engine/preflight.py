@@ -14,7 +14,7 @@ from .errors import UserError
 from .first_batch import describe
 from .module import Step, TrainingModule
 
-FEW = 8  # samples, from which BatchNorm's mean and deviation are unreliable
+FEW = 8  # samples; from fewer, BatchNorm's mean and deviation are unreliable
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Preflight(Callback):
     plateau schedule looks, is checked by `engine.monitors` and `engine.plateau`.
 
     Args:
-        only_check: Ends with `Checked` after the first batch's forward pass, before anything is changed by it.
+        only_check: Ends with `Checked` after the first batch's forward pass.
 
     Raises:
         UserError: a training that could not work, with what was found and what to type.
@@ -43,15 +43,14 @@ class Preflight(Callback):
     def on_validation_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
-        is_own = type(pl_module).validation_step is not TrainingModule.validation_step
-        if trainer.sanity_checking and isinstance(pl_module, TrainingModule) and not is_own:
+        _forget(self, "on_validation_batch_start")
+        if isinstance(pl_module, TrainingModule) and _is_of_base(pl_module, "validation_step"):
             try:
                 pl_module.check_batch(batch)
-            except UserError as error:  # ranks may have unequal shares here: whoever finds it says so alone
-                raise UserError(f"a validation batch: {error}") from None
+            except UserError as error:  # a rank may have no share here: whoever finds it says so alone
+                raise UserError(f"the first validation batch: {error}") from None
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        _forget(self, "on_validation_batch_start")
         _look_at_accumulation(trainer)
         _look_at_workers(trainer)
 
@@ -60,7 +59,7 @@ class Preflight(Callback):
         _look_at_batchnorm(trainer, pl_module)
         if isinstance(pl_module, TrainingModule):
             _check_on_all_ranks(trainer, pl_module, batch)
-            if type(pl_module).training_step is TrainingModule.training_step:
+            if _is_of_base(pl_module, "training_step"):
                 _watch_first_step(pl_module, self.only_check)
                 return
         if self.only_check:
@@ -76,6 +75,11 @@ def _forget(callback: Callback, hook: str) -> None:
     setattr(callback, hook, None)
 
 
+def _is_of_base(module: TrainingModule, hook: str) -> bool:
+    """Whether the module's batches go through `step`."""
+    return getattr(type(module), hook) is getattr(TrainingModule, hook)
+
+
 def _warn(trainer: Trainer, *message: Any) -> None:
     if trainer.is_global_zero:
         log.warning(*message)
@@ -85,7 +89,7 @@ def _look_at_accumulation(trainer: Trainer) -> None:
     batches, accumulated = trainer.num_training_batches, trainer.accumulate_grad_batches
     if accumulated <= batches:
         return
-    if trainer.limit_train_batches == 1.0:
+    if isinstance(trainer.limit_train_batches, float):  # a share: 1 is a single batch, asked for as in debug=fast
         raise UserError(
             f"trainer.accumulate_grad_batches={accumulated} is more than the {batches} batches of an epoch: "
             f"type trainer.accumulate_grad_batches={batches} or less, or a smaller data.batch_size"
@@ -112,12 +116,12 @@ def _look_at_batchnorm(trainer: Trainer, module: LightningModule) -> None:
     loader = trainer.train_dataloader
     batches = getattr(loader, "batch_sampler", None)
     size = getattr(batches, "batch_size", FEW)
-    cure = "model.net.norm=group (or layer), which looks at each sample by itself"
+    cure = "choose a norm of single samples, such as model.net.norm=group"
     if size == 1:
         raise UserError(f"data.batch_size=1 leaves BatchNorm one sample: type data.batch_size={FEW} or more, or {cure}")
     is_whole = isinstance(batches, BatchSampler) and trainer.num_training_batches == len(batches)
     if is_whole and not batches.drop_last and len(batches.sampler) % size == 1:  # type: ignore[arg-type]
-        raise UserError(f"the last batch leaves BatchNorm one sample: give the loader drop_last=True, or type {cure}")
+        raise UserError(f"the last batch leaves BatchNorm one sample: give the loader drop_last=True, or {cure}")
     if size < FEW:
         _warn(
             trainer,
