@@ -7,11 +7,14 @@ from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from .config_folder import cure_for_none
 from .errors import UserError
 
 Config = dict[str, Any]
 
 LARGEST_SEED = 2**32 - 1  # NumPy's limit
+GROUPS = ("data", "model", "amp", "strategy", "seeding", "checkpoint", "callbacks", "logger", "trainer", "paths")
+NULLABLE = ("global_batch_size", "max_epochs", "check_val_every_n_epoch", "log_every_n_steps")
 
 
 def plain(config: DictConfig) -> Config:
@@ -30,6 +33,9 @@ def plain(config: DictConfig) -> Config:
 
 
 def _check(config: Config) -> None:
+    for group in GROUPS:
+        if not isinstance(config.get(group), dict):
+            raise UserError(f"{group} is left empty: {cure_for_none(group)}")
     seed = config["seeding"]["seed"]
     if not _is_whole(seed) or not 0 <= seed <= LARGEST_SEED:
         raise UserError(f"seeding.seed must be a whole number from 0 to {LARGEST_SEED} (got {seed!r})")
@@ -38,9 +44,14 @@ def _check(config: Config) -> None:
         ("data", "global_batch_size", 1),
         ("trainer", "accumulate_grad_batches", 1),
         ("trainer", "num_nodes", 1),
+        ("trainer", "max_epochs", -1),
+        ("trainer", "max_steps", -1),
+        ("trainer", "check_val_every_n_epoch", 1),
+        ("trainer", "log_every_n_steps", 1),
+        ("trainer", "num_sanity_val_steps", -1),
     ):
         value = config[group].get(key, least)
-        if value is None and key == "global_batch_size":
+        if value is None and key in NULLABLE:
             continue
         if not _is_whole(value) or value < least:
             raise UserError(f"{group}.{key} must be a whole number from {least} (got {value!r})")
@@ -56,9 +67,31 @@ def _check(config: Config) -> None:
     workers = config["data"].get("num_workers", "auto")
     if workers != "auto" and (not _is_whole(workers) or workers < 0):
         raise UserError(f"data.num_workers must be auto or a whole number from 0 (got {workers!r})")
+    prefetch = config["data"].get("prefetch_factor", "auto")
+    if prefetch != "auto" and (not _is_whole(prefetch) or prefetch < 1):
+        raise UserError(f"data.prefetch_factor must be auto or a whole number from 1 (got {prefetch!r})")
+    clip = config["trainer"].get("gradient_clip_val")
+    if clip is not None and (isinstance(clip, bool) or not isinstance(clip, (int, float)) or not 0 <= clip < math.inf):
+        raise UserError(f"trainer.gradient_clip_val must be null or a number from 0 (got {clip!r})")
+    if config["trainer"].get("limit_train_batches", 1.0) == 0:
+        raise UserError(
+            "trainer.limit_train_batches=0 leaves no training batches: type trainer.max_epochs=0 to test only"
+        )
+    for name, callback in config["callbacks"].items():
+        patience = (callback or {}).get("patience", 0)
+        if not _is_whole(patience) or patience < 0:
+            raise UserError(
+                f"callbacks.{name}.patience must be a whole number of validations from 0 (got {patience!r})"
+            )
+    check = config.setdefault("check", False)
+    if not isinstance(check, bool):
+        raise UserError(f"check must be true or false (got {check!r})")
     resume = config.setdefault("resume", None)
     if resume not in (None, "auto") and not Path(str(resume)).is_file():
         raise UserError(f"resume must be null, auto, latest, a run or a checkpoint file (got {resume!r})")
+    monitor = config["model"].get("monitor", "val/loss")
+    if not isinstance(monitor, str) or not monitor:
+        raise UserError(f"model.monitor must be the name of a metric, such as val/loss (got {monitor!r})")
     mode = config["model"].get("mode", "min")
     if mode not in ("min", "max"):
         raise UserError(f"model.mode must be min or max (got {mode!r})")

@@ -64,6 +64,13 @@ def options(group: str) -> dict[str, str]:
     return {path.stem: _first_comment(path) for path in sorted((CONFIGS / group).glob("*.yaml"))}
 
 
+def cure_for_none(group: str) -> str:
+    """What to type instead of nothing at all."""
+    choices = options(group)
+    nothing = next((option for option in ("none", "off") if option in choices), None)
+    return f"type {group}={nothing}" if nothing else f"leave {group} out, or choose from {', '.join(choices)}"
+
+
 def _first_comment(path: Path) -> str:
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("#") and not line.startswith("# @package"):

@@ -16,8 +16,8 @@ from hydra.core.override_parser.types import IntervalSweep, ValueType
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from . import resume_option
-from .config_folder import PACKAGE, TRAINS, groups, is_group
+from . import check_option, resume_option
+from .config_folder import PACKAGE, TRAINS, cure_for_none, groups, is_group
 from .errors import JobFailed, UserError
 from .one_line_errors import one_line
 from .path_options import quote_path_options
@@ -54,10 +54,11 @@ def run(name: str) -> None:
     """Runs the command with the words in `sys.argv`. Raises UserError for a mistake in them or in the configs."""
     program, *words = sys.argv
     _refuse_unknown_flags(program, words)
+    _refuse_null_groups(name, words)
     is_sweep = not _SWEEP.isdisjoint(words)
     words = [word for word in words if word not in _SWEEP]
     if name == TRAINS:
-        words = resume_option.expand(words, is_sweep)
+        words = check_option.expand(resume_option.expand(words, is_sweep))
     words = quote_path_options(words)
     main = import_module(f"{PACKAGE}.commands.{name}").main
     # Hydra's documented switch for full tracebacks also lets its exceptions out of `hydra.main`; `hydra_job` resets it.
@@ -95,6 +96,14 @@ def _refuse_unknown_flags(program: str, words: list[str]) -> None:
                 f"{flag} is no flag: keys are set without dashes, as in {flag.lstrip('-')}={value or 'VALUE'}"
                 f" (`{program} --help` lists groups, keys and flags)"
             )
+
+
+def _refuse_null_groups(name: str, words: list[str]) -> None:
+    """Hydra answers `callbacks=null` with a traceback that does not name the group."""
+    for word in words:
+        group, _, value = word.partition("=")
+        if value == "null" and group in groups(name):
+            raise UserError(f"{group}=null is no option: {cure_for_none(group)}")
 
 
 def _compose_before_sweep(main: Callable[[], Any], program: str, words: list[str]) -> None:

@@ -21,6 +21,7 @@ from .errors import UserError
 from .header import metrics_table, short
 from .module import TrainingModule
 from .precision import choose_precision
+from .preflight import Checked
 from .provenance import provenance
 from .replicas import unused_parameters
 from .resume_option import resumed_checkpoint
@@ -77,6 +78,8 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     lightning.seed_everything((seed + RANK_STRIDE * rank) % 2**32, verbose=False)
 
     run_loggers = loggers.make_loggers(config["logger"])
+    if only_check := config.get("check", False):
+        run_loggers.clear()  # built, and left alone: nobody wants the curves of a check
     sync_batchnorm = wants_sync_batchnorm(config["strategy"], devices, module)
     trainer = make_trainer(config, devices, precision, run_loggers, request, sync_batchnorm)
     if trainer.is_global_zero:
@@ -88,6 +91,8 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     began = time.monotonic()
     try:
         trainer.fit(module, data, ckpt_path=checkpoint)
+    except Checked as checked:
+        log.info("checked    the first batch %s", checked)
     except SIGTERMException as error:
         log.info("stopped after step %d, with a checkpoint", trainer.global_step)
         raise Interrupted(request.signum, agreed=True) from error
@@ -101,6 +106,9 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
         raise unused from error
     if request.signum:
         raise Interrupted(request.signum)
+    if only_check:
+        log.info("check=true: nothing stands in the way; leave it out to train")
+        return {}
     record.update(
         fit_seconds=round(time.monotonic() - began, 3), epochs=trainer.current_epoch, steps=trainer.global_step
     )

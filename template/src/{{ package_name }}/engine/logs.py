@@ -16,6 +16,9 @@ NOT_NEWS = (
     r".*your dataloader is not resumable.*",
     r".*is smaller than the logging interval.*",
     r".*is not supported by the model summary.*",
+    r".*Total length of .* across ranks is zero.*",  # refused by `engine.preflight`
+    r".*'pin_memory' argument is set as true but no accelerator is found.*",
+    r".*DataLoader will create \d+ worker processes in total.*",  # `engine.preflight` says it with the key
     r".*isinstance\(treespec, LeafSpec\).*",
 )
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torchmetrics import Metric
 
 from .build import mistake
+from .first_batch import refuse_nan, warn_of_probabilities
 from .fsdp import shard
 from .lightning_private import PlainHookName, unscale_before_clipping
 from .optimizers import OptimizerFactory, parameter_groups
@@ -62,6 +63,20 @@ class TrainingModule(PlainHookName):
     def step(self, batch: Any) -> Step:
         """Computes loss, outputs and targets of one batch, in every stage alike."""
         raise NotImplementedError(f"{type(self).__name__}.step(batch) must return a Step")
+
+    def check_batch(self, batch: Any) -> None:
+        """Looks at the first batch of training and of validation, as `step` gets them.
+
+        Later steps pay nothing for it. Override it for what the network and the loss need.
+
+        Raises:
+            UserError: the batch cannot be trained with.
+        """
+        refuse_nan(batch)
+
+    def check_step(self, step: Step) -> None:
+        """Looks at what the first training step computed; override it where outputs are meant to be probabilities."""
+        warn_of_probabilities(step.outputs)
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         step = self.step(batch)

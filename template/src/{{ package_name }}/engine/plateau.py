@@ -5,6 +5,7 @@ from typing import Any
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
+from .errors import UserError
 from .lightning_private import epoch_is_over
 
 NEVER = 10**9  # epochs
@@ -20,6 +21,7 @@ class StepPlateau(Callback):
         self.schedules: list[tuple[Any, int]] = []
         for config in trainer.lr_scheduler_configs:
             if config.reduce_on_plateau:
+                _refuse_idle_looks(config, trainer.check_val_every_n_epoch)
                 self.schedules.append((config, config.frequency))
                 config.frequency = NEVER
 
@@ -36,3 +38,13 @@ class StepPlateau(Callback):
             metric = trainer.callback_metrics.get(config.monitor)
             if is_due and metric is not None and config.monitor.startswith("train/") == of_training:
                 module.lr_scheduler_step(config.scheduler, metric)
+
+
+def _refuse_idle_looks(config: Any, every: int | None) -> None:
+    """Patience would count looks at a metric that has not changed, or miss validations."""
+    if (config.monitor or "").startswith("val/") and every and config.frequency % every:
+        raise UserError(
+            f"scheduler.frequency={config.frequency}: the plateau schedule would look at {config.monitor} between "
+            f"validations, which run every trainer.check_val_every_n_epoch={every} epochs: "
+            f"type scheduler.frequency={-(-config.frequency // every) * every}"
+        )

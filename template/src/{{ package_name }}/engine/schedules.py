@@ -32,9 +32,11 @@ class Horizon:
         """The number of optimizer steps or epochs.
 
         Raises:
-            UserError: the training has no end that is known before it starts.
+            UserError: the training has no end that is known before it starts, or no batches.
         """
         steps = self.trainer.estimated_stepping_batches
+        if not self.trainer.num_training_batches:
+            raise UserError("there are no training batches: look at the training set and at train_dataloader")
         if not 0 < steps < math.inf:
             raise UserError(
                 f"scheduler={schedule} needs a finite horizon: set trainer.max_epochs or trainer.max_steps "
@@ -136,6 +138,9 @@ def plateau(
     frequency: int = 1,
 ) -> dict[str, Any]:
     """torch's `ReduceLROnPlateau` on the monitored metric, looked at after every `frequency` epochs."""
+    for key, value, least in (("patience", patience, 0), ("frequency", frequency, 1)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise UserError(f"scheduler.{key} must be a whole number of epochs from {least} (got {value!r})")
     scheduler = ReduceLROnPlateau(
         optimizer, mode=horizon.mode, factor=factor, patience=patience, threshold=threshold, min_lr=min_lr
     )

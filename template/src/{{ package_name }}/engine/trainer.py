@@ -16,6 +16,7 @@ from .fast_loop import SilentProfiler, skip_empty_hooks
 from .header import Header
 from .monitors import MonitorCheck
 from .plateau import StepPlateau
+from .preflight import Preflight
 from .replicas import EqualBuffers
 from .resume import ExactResume
 from .stage_metrics import LogStageMetrics
@@ -35,6 +36,7 @@ def make_trainer(
     """Builds callbacks, strategy and Trainer. Every other key of `trainer` is an argument of Lightning's Trainer."""
     callbacks = [
         AgreedStop(request, config["strategy"].get("timeout", TIMEOUT)),
+        Preflight(only_check=config.get("check", False)),
         Header(config, devices, precision),
         EqualBuffers(),
         ExactResume(),

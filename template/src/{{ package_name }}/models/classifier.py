@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor, nn
 from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
 
+from ..engine.first_batch import check_classification
 from ..engine.module import Step, TrainingModule
 
 
@@ -13,7 +14,10 @@ class ImageClassifier(TrainingModule):
 
     def __init__(self, net: nn.Module, num_classes: int, label_smoothing: float = 0.0, **training: Any) -> None:
         super().__init__(**training)
+        if not 0 <= label_smoothing <= 1:
+            raise ValueError(f"label_smoothing must be from 0 to 1 (got {label_smoothing})")
         self.net = net
+        self.num_classes = num_classes
         self.criterion = nn.CrossEntropyLoss(label_smoothing=label_smoothing)
         self.track(accuracy=MulticlassAccuracy(num_classes, average="micro", validate_args=False))
         self.track(f1=MulticlassF1Score(num_classes, validate_args=False), stages=("val", "test"))
@@ -21,6 +25,10 @@ class ImageClassifier(TrainingModule):
     def forward(self, images: Tensor) -> Tensor:
         """Maps images `[B, C, H, W]` float32 to logits `[B, num_classes]`."""
         return self.net(images)
+
+    def check_batch(self, batch: Any) -> None:
+        super().check_batch(batch)
+        check_classification(batch, self.net, self.num_classes)
 
     def step(self, batch: tuple[Tensor, Tensor]) -> Step:
         images, labels = batch

@@ -29,6 +29,7 @@ class MLP(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        self.channels = channels
         inputs = channels * image_size**2
         layers: list[nn.Module] = []
         for features in hidden:

@@ -34,6 +34,7 @@ class ResNet(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        self.channels = channels
         self.stem = nn.Conv2d(channels, width, 3, padding=1, bias=False)
         self.stem_norm = make_norm(norm, width, norm_momentum)
         self.activation = make_activation(activation)
