@@ -8,19 +8,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from .alive import is_alive, this_process
 from .errors import JobFailed, UserError
 from .stop import Interrupted
 
 NAME = "run.json"
+KEPT = ("started", "init_from", "epochs", "steps", "monitor", "best_score", "best_checkpoint")  # when a run goes on
 
 
 def claim(directory: Path, may_go_on: bool) -> None:
     """Makes a run directory this job's, before any process of it starts.
 
     Raises:
-        UserError: it is another run's, which this job may not go on with.
+        UserError: it is another run's, which this job may not go on with, or a process is still busy with it.
     """
     directory.mkdir(parents=True, exist_ok=True)
+    if is_running(before := read(directory)):
+        process = before["process"]
+        raise UserError(f"{directory} is still being trained, by process {process['pid']}: wait, or end that first")
     try:
         (directory / NAME).touch(exist_ok=may_go_on)
     except FileExistsError:
@@ -37,11 +42,15 @@ class RunRecord:
         self.rank = rank
         self.began = time.monotonic()
         now = datetime.now().astimezone().isoformat(timespec="microseconds")
-        self.facts: dict[str, Any] = {"status": "running", "started": now, **facts}
-        if before := _read(directory):  # the run goes on
-            self.facts |= {"started": before.get("started", now), "resumed": [*before.get("resumed", []), now]}
+        self.facts: dict[str, Any] = {"status": "running", "started": now, "process": this_process(), **facts}
+        if before := read(directory):  # the run goes on
+            self.facts |= {key: before[key] for key in KEPT if key in before}
+            self.facts["resumed"] = [*before.get("resumed", []), now]
 
     def __enter__(self) -> Self:
+        if self.rank == 0:
+            for draft in self.directory.glob(f".{NAME}.*"):  # of a process that was killed while it wrote
+                draft.unlink()
         self.update()
         return self
 
@@ -62,15 +71,25 @@ class RunRecord:
 
 def mark(directory: Path, error: BaseException, rank: int | None = None) -> None:
     """Corrects the record of a run whose rank 0 could not know, or could not say any more, how the run ended."""
-    facts = _read(directory)
+    facts = read(directory)
     facts.pop("error", None)
     _write(directory, facts | _how(error) | ({} if rank is None else {"failed_rank": rank}))
 
 
-def _read(directory: Path) -> dict[str, Any]:
+def read(directory: Path) -> dict[str, Any]:
     """The record as it stands; empty before rank 0 has begun to write."""
     file = directory / NAME
     return json.loads((file.exists() and file.read_text(encoding="utf-8")) or "{}")
+
+
+def is_running(record: dict[str, Any]) -> bool | None:
+    """Whether a run of this host is being trained now; None where it began on another host, which cannot be asked.
+
+    A run that was killed could not correct its record, which still says `running`.
+    """
+    if record.get("status") != "running" or "process" not in record:
+        return False
+    return is_alive(record["process"])
 
 
 def _how(error: BaseException) -> dict[str, str]:
