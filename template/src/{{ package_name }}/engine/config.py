@@ -7,6 +7,8 @@ from typing import Any, cast
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from .errors import UserError
+from .resume_option import resumed_checkpoint
+from .run_folders import find_checkpoint
 
 Config = dict[str, Any]
 
@@ -55,9 +57,23 @@ def _check(config: Config) -> None:
     resume = config.setdefault("resume", None)
     if resume not in (None, "auto") and not Path(str(resume)).is_file():
         raise UserError(f"resume must be null, auto, latest, a run or a checkpoint file (got {resume!r})")
+    _check_init_from(config)
     mode = config["model"].get("mode", "min")
     if mode not in ("min", "max"):
         raise UserError(f"model.mode must be min or max (got {mode!r})")
+
+
+def _check_init_from(config: Config) -> None:
+    """Puts the checkpoint in the place of what names it, before this run could be what `latest` means."""
+    start = config.setdefault("init_from", None)
+    strict = config.setdefault("init_strict", True)
+    if not isinstance(strict, bool):
+        raise UserError(f"init_strict must be true or false (got {strict!r})")
+    if start is None or resumed_checkpoint(Path(config["paths"]["run"]), config["resume"]) is not None:
+        if start is not None and config["resume"] != "auto":
+            raise UserError("resume goes on with a run and init_from begins a new one: leave one of them out")
+        return
+    config["init_from"] = str(find_checkpoint(str(start)).absolute())
 
 
 def _is_whole(value: Any) -> bool:

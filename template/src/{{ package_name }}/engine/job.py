@@ -11,7 +11,7 @@ from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.utilities.exceptions import MisconfigurationException, SIGTERMException
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
-from . import batch_size, loggers, logs, network
+from . import batch_size, init_from, loggers, logs, network
 from .build import build, mistake
 from .checkpoints import tidy
 from .config import Config
@@ -74,6 +74,12 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     data: DataModule = build(applied["data"], "data")
     module: TrainingModule = build(applied["model"], "model")
     network.prepare(module)
+    if rank == 0:
+        tidy(Path(config["paths"]["run"]) / "checkpoints")
+    checkpoint = resumed_checkpoint(Path(config["paths"]["run"]), config["resume"])
+    if config["init_from"] is not None and checkpoint is None:
+        init_from.load_weights(module, Path(config["init_from"]), config["init_strict"])
+        record.update(init_from=config["init_from"])
     # the same first weights on every rank, but other dropout and augmentation
     lightning.seed_everything((seed + RANK_STRIDE * rank) % 2**32, verbose=False)
 
@@ -84,9 +90,6 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     if trainer.is_global_zero:
         loggers.log_run(run_loggers, config, record.facts)
 
-    if rank == 0:
-        tidy(Path(config["paths"]["run"]) / "checkpoints")
-    checkpoint = resumed_checkpoint(Path(config["paths"]["run"]), config["resume"])
     if checkpoint is not None:
         log.info("going on from %s", short(checkpoint))
     began = time.monotonic()

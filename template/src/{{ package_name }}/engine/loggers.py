@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from hydra.errors import InstantiationException
 from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
-from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # pyrefly: ignore[missing-module-attribute]
 
 from .build import build
 from .config import Config, flat
@@ -93,7 +93,8 @@ def forget_steps(logger: Logger, first: int) -> None:
     if isinstance(logger, CSVLogger):
         _forget_rows(Path(logger.log_dir) / "metrics.csv", first)
     elif isinstance(logger, TensorBoardLogger) and first > 0:
-        restart = SessionLog(status=SessionLog.START)  # TensorBoard drops what other files of the run hold from there on
+        # TensorBoard drops what the files before this one hold from there on
+        restart = SessionLog(status=SessionLog.START)
         logger.experiment.file_writer.add_event(Event(step=first, session_log=restart))
 
 

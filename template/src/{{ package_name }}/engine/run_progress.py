@@ -4,13 +4,17 @@ from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.callbacks import Checkpoint, ModelCheckpoint
 
 from .run_record import RunRecord
 
 
-class RecordProgress(Callback):
-    """Writes the record after every epoch. It comes after the checkpoints, so that it says what is on the disk."""
+class RecordProgress(Checkpoint):
+    """Writes the record after every epoch.
+
+    Lightning calls what is a `Checkpoint` after all other callbacks, in their order: as the last one it finds the
+    epoch's checkpoints on the disk.
+    """
 
     def __init__(self, record: RunRecord) -> None:
         self.record = record
