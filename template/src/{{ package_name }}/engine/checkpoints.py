@@ -17,7 +17,7 @@ from .config import Config
 from .errors import UserError
 from .lightning_private import epoch_is_over
 from .runs import CONFIG_KEY, load_checkpoint
-from .weights_file import WEIGHTS, write_weights
+from .weights_file import UNFINISHED, WEIGHTS, write_weights
 
 BEST = "best.ckpt"
 DRAFT = ".{name}.{pid}.tmp"
@@ -50,8 +50,9 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
 def tidy(folder: Path) -> None:
     """Removes what a process left that was killed while it saved, and writes the weights that it did not come to."""
-    for draft in folder.glob(DRAFT.format(name="*", pid="[0-9]*")):
-        draft.unlink(missing_ok=True)
+    for pattern in (DRAFT.format(name="*", pid="[0-9]*"), UNFINISHED):
+        for draft in folder.glob(pattern):
+            draft.unlink(missing_ok=True)
     best, weights = folder / BEST, folder / WEIGHTS
     if best.exists() and not weights.exists():
         with _drafts(weights) as (draft,):

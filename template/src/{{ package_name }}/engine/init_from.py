@@ -38,7 +38,7 @@ def load_weights(module: TrainingModule, file: Path, strict: bool) -> None:
         if _shape(own[name]) != _shape(stored[name])
     ]
     fitting = {name: stored[name] for name in own if name in stored and _shape(own[name]) == _shape(stored[name])}
-    if skipped and strict or not fitting:
+    if (skipped and strict) or not fitting:
         more = f", and {len(skipped) - SHOWN} more" if len(skipped) > SHOWN else ""
         cure = "type init_strict=false to take the rest" if fitting else "nothing in it fits"
         raise UserError(f"init_from={short(file)}: {', '.join(sorted(skipped)[:SHOWN])}{more}: {cure}")

@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 WEIGHTS = "weights.safetensors"
+UNFINISHED = ".tmp??????"  # what the library writes to before it renames, in the same folder
 
 
 def write_weights(state_dict: Mapping[str, Any], file: Path) -> None:
@@ -24,4 +25,7 @@ def write_weights(state_dict: Mapping[str, Any], file: Path) -> None:
         tensor = value.detach().cpu().contiguous()
         tensors[name] = tensor.clone() if tensor.untyped_storage().data_ptr() in memory else tensor
         memory.add(tensor.untyped_storage().data_ptr())
-    save_file(tensors, file)
+    file.touch()
+    mode = file.stat().st_mode
+    save_file(tensors, file)  # which makes a file that only its owner may read
+    file.chmod(mode)
