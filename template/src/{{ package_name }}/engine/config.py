@@ -57,6 +57,9 @@ def _check(config: Config) -> None:
     resume = config.setdefault("resume", None)
     if resume not in (None, "auto") and not Path(str(resume)).is_file():
         raise UserError(f"resume must be null, auto, latest, a run or a checkpoint file (got {resume!r})")
+    schedule = config.setdefault("resume_schedule", None)
+    if schedule not in (None, "stretch", "restart"):
+        raise UserError(f"resume_schedule must be null, stretch or restart (got {schedule!r})")
     _check_init_from(config)
     mode = config["model"].get("mode", "min")
     if mode not in ("min", "max"):

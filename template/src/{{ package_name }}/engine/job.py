@@ -11,7 +11,7 @@ from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.utilities.exceptions import MisconfigurationException, SIGTERMException
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
-from . import batch_size, init_from, loggers, logs, network
+from . import batch_size, init_from, loggers, logs, network, resume_schedule
 from .build import build, mistake
 from .checkpoints import tidy
 from .config import Config
@@ -86,7 +86,8 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     run_loggers = loggers.make_loggers(config["logger"])
     sync_batchnorm = wants_sync_batchnorm(config["strategy"], devices, module)
     trainer = make_trainer(config, devices, precision, run_loggers, request, sync_batchnorm)
-    trainer.callbacks.append(RecordProgress(record))  # type: ignore[attr-defined]
+    schedule = resume_schedule.resumed_schedule(config, checkpoint)
+    trainer.callbacks.extend([schedule, RecordProgress(record)])  # type: ignore[attr-defined]
     if trainer.is_global_zero:
         loggers.log_run(run_loggers, config, record.facts)
 
