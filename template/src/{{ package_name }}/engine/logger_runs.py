@@ -13,6 +13,7 @@ def kept_id(directory: Path, service: str) -> str | None:
 
 def keep_id(directory: Path, service: str, run_id: str) -> None:
     """Writes the id down, for rank 0 to do."""
+    directory.mkdir(parents=True, exist_ok=True)
     beside = directory / f".{NAME}"
     beside.write_text(json.dumps({**_read(directory), service: run_id}, indent=2) + "\n", encoding="utf-8")
     beside.replace(directory / NAME)
