@@ -50,7 +50,7 @@ def load_weights(module: TrainingModule, file: Path, strict: bool) -> None:
 
 def _read(file: Path) -> dict[str, Any]:
     if file.suffix != ".safetensors":
-        return load_checkpoint(file)["state_dict"]
+        return load_checkpoint(file, mmap=True)["state_dict"]
     try:
         return load_file(file)
     except (OSError, SafetensorError) as error:

@@ -74,7 +74,7 @@ def resumed_schedule(config: Config, checkpoint: Path | None) -> ResumedSchedule
     """
     if checkpoint is None:
         return ResumedSchedule()
-    stored = load_checkpoint(checkpoint)
+    stored = load_checkpoint(checkpoint, mmap=True)
     before: Config = stored[CONFIG_KEY]
     begins = stored["callbacks"].get(ResumedSchedule.__name__, {"begins": 0})["begins"]
     how, longer = config["resume_schedule"], _is_longer(before, config)

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -63,7 +64,11 @@ class RunRecord:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.update(**({"status": "finished"} if error is None else _how(error)), seconds=self._seconds())
+        if error is None:
+            self.update(status="finished", seconds=self._seconds())
+            return
+        with suppress(OSError):  # where the disk is full, `error` says so
+            self.update(**_how(error), seconds=self._seconds())
 
     def _seconds(self) -> float:
         return round(time.monotonic() - self.began, 3)
