@@ -19,6 +19,7 @@ from .runs import CONFIG_KEY, load_checkpoint
 # Those of `engine.schedules` are functions of the position, which no checkpoint stores: changed options take effect.
 FUNCTIONS = ("engine.schedules.constant", "engine.schedules.step", "engine.schedules.cosine")
 WITH_HORIZON = ("engine.schedules.cosine", "engine.schedules.onecycle")
+NEVER_STORED = ("interval", "frequency")  # by a schedule: Lightning reads them anew
 SHARES = ("warmup", "milestones")  # of the whole training where they are no whole numbers
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,8 @@ class ResumedSchedule(Callback):
 def resumed_schedule(config: Config, checkpoint: Path | None) -> ResumedSchedule:
     """Compares the config with the one that the checkpoint stores; the log lists what the checkpoint undoes.
 
+    The config gets those values back: what a run stores of itself is what it was trained with.
+
     Raises:
         UserError: the training became longer and `resume_schedule` does not say what that means for the schedule, or
             another optimizer or schedule cannot go on from the states of this one.
@@ -86,7 +89,7 @@ def resumed_schedule(config: Config, checkpoint: Path | None) -> ResumedSchedule
             f"the schedule was made for {_length(before)} and the training is to last {_length(config)}: type "
             "resume_schedule=stretch to keep its place in a longer one, or restart to begin it anew over what is left"
         )
-    if undone := _undone(before, config, how):
+    if undone := _bring_back(before, config, how):
         log.warning(
             "the checkpoint brings its own values of these options back (init_from=%s begins a new run with yours): %s",
             checkpoint,
@@ -105,8 +108,8 @@ def _refuse_others(before: Config, config: Config, how: str | None) -> None:
             raise UserError(f"a run that was trained with {part} {old} cannot go on with {new}: {cure}")
 
 
-def _undone(before: Config, config: Config, how: str | None) -> list[str]:
-    """Options whose values come from the checkpoint: those of the optimizer, of most schedules, and the patience."""
+def _bring_back(before: Config, config: Config, how: str | None) -> list[str]:
+    """Puts the options back that come from the checkpoint: the optimizer's, those of most schedules, the patience."""
     parts = [] if how == "restart" else ["optimizer", "optimizer_scaling"]
     if how is None and not _target(config).endswith(FUNCTIONS):
         parts.append("scheduler")
@@ -116,11 +119,16 @@ def _undone(before: Config, config: Config, how: str | None) -> list[str]:
         changes += [
             f"{part}.{key} {old.get(key)} instead of {new.get(key)}"
             for key in {**old, **new}
-            if key not in ("frequency", "interval") and old.get(key) != new.get(key)
+            if key not in NEVER_STORED and old.get(key) != new.get(key)
         ]
+        for home, stored in ((config, before), (config["model"], before["model"])):
+            if home.get(part) and stored.get(part):
+                kept = {key: value for key, value in home[part].items() if key in NEVER_STORED}
+                home[part] = {**_without(stored[part], NEVER_STORED), **kept}
     patiences = [(each["callbacks"].get("early_stopping") or {}).get("patience") for each in (before, config)]
     if None not in patiences and patiences[0] != patiences[1]:
         changes.append(f"callbacks.early_stopping.patience {patiences[0]} instead of {patiences[1]}")
+        config["callbacks"]["early_stopping"]["patience"] = patiences[0]
     return changes
 
 
