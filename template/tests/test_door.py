@@ -72,6 +72,7 @@ def test_no_command_lists_all_commands(door: Door) -> None:
     listed = door().stdout
     assert "  train     " in listed
     assert "  evaluate  " in listed
+    assert "  runs      " in listed
     assert door("--help").stdout == listed
 
 
@@ -102,6 +103,24 @@ def test_evaluate_help_lists_its_keys_only(door: Door) -> None:
     assert "checkpoint=null " in page
     assert "optimizer=" not in page.partition("Flags")[0]
     assert max(len(line) for line in page.splitlines()) <= 80
+
+
+def test_runs_are_listed_without_torch_and_hydra(door: Door) -> None:
+    run = door.directory / "runs" / "baseline" / "1"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text('{"status": "finished", "started": "2026-01-01T00:00:00+00:00", "name": "baseline"}')
+    script = WITHOUT_TORCH.replace('"lightning"', '"lightning", "hydra"')
+    done = subprocess.run(
+        [sys.executable, "-c", script, "runs"], cwd=door.directory, capture_output=True, text=True, check=True
+    )
+    assert re.search(r"^finished  \d+ d +runs/baseline/1 +none$", done.stdout, re.MULTILINE), done.stdout
+    assert door("runs", "--help").stdout.startswith(f"usage: {SCRIPT} runs ...\n\nList the runs, ")
+
+
+def test_runs_takes_one_folder(door: Door) -> None:
+    assert "(got 'a b')" in door.complaint("runs", "a", "b")
+    assert "(got '--all')" in door.complaint("runs", "--all")
+    assert door.complaint("runs", "status=failed").startswith("status=failed is no folder: ")
 
 
 def test_the_config_is_shown_without_torch(door: Door) -> None:
@@ -145,14 +164,16 @@ def test_hydra_full_error_shows_the_traceback(door: Door) -> None:
 )
 def test_a_path_reaches_hydra_as_typed(path: str) -> None:
     path_options = importlib.import_module(f"{PACKAGE}.engine.path_options")
-    words = path_options.quote_path_options([f"checkpoint={path}", "optimizer.lr=0.1"])
-    checkpoint, lr = OverridesParser.create().parse_overrides(words)
-    assert (checkpoint.value(), lr.value()) == (path, 0.1)
+    words = path_options.quote_path_options([f"checkpoint={path}", f"init_from={path}", "optimizer.lr=0.1"])
+    checkpoint, init_from, lr = OverridesParser.create().parse_overrides(words)
+    assert (checkpoint.value(), init_from.value(), lr.value()) == (path, path, 0.1)
 
 
 def test_completion_knows_commands_groups_options_and_keys(door: Door) -> None:
     assert "train" in door.completions("")
     assert "train" in door.completions("tr")
+    assert door.completions("ru") == ["runs"]
+    assert door.completions("runs ") == []
     assert "optimizer=" in door.completions("train opt")
     assert "optimizer=sgd" in door.completions("train -m optimizer=")
     assert "optimizer.lr=" in door.completions("train optimizer=sgd optimizer.")

@@ -64,7 +64,7 @@ def _answer(program: str, words: list[str]) -> None:
 
 
 def _run(name: str) -> None:
-    from . import hydra_command, ranks
+    from . import ranks
 
     place = ranks.find_place()
     if place is not None and place.rank > 0:
@@ -74,6 +74,8 @@ def _run(name: str) -> None:
     try:
         if config_file(name) is None:
             sys.exit(import_module(f"{PACKAGE}.commands.{name}").main())
+        from . import hydra_command
+
         hydra_command.run(name)
     finally:
         if place is not None and name == TRAINS:

@@ -9,6 +9,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from .config_folder import cure_for_none
 from .errors import UserError
+from .resume_option import resumed_checkpoint
+from .run_folders import find_checkpoint
 
 Config = dict[str, Any]
 
@@ -92,9 +94,26 @@ def _check(config: Config) -> None:
     monitor = config["model"].get("monitor", "val/loss")
     if not isinstance(monitor, str) or not monitor:
         raise UserError(f"model.monitor must be the name of a metric, such as val/loss (got {monitor!r})")
+    schedule = config.setdefault("resume_schedule", None)
+    if schedule not in (None, "stretch", "restart"):
+        raise UserError(f"resume_schedule must be null, stretch or restart (got {schedule!r})")
+    _check_init_from(config)
     mode = config["model"].get("mode", "min")
     if mode not in ("min", "max"):
         raise UserError(f"model.mode must be min or max (got {mode!r})")
+
+
+def _check_init_from(config: Config) -> None:
+    """Puts the checkpoint in the place of what names it, before this run could be what `latest` means."""
+    start = config.setdefault("init_from", None)
+    strict = config.setdefault("init_strict", True)
+    if not isinstance(strict, bool):
+        raise UserError(f"init_strict must be true or false (got {strict!r})")
+    if start is None or resumed_checkpoint(Path(config["paths"]["run"]), config["resume"]) is not None:
+        if start is not None and config["resume"] != "auto":
+            raise UserError("resume goes on with a run and init_from begins a new one: leave one of them out")
+        return
+    config["init_from"] = str(find_checkpoint(str(start)).absolute())
 
 
 def _is_whole(value: Any) -> bool:

@@ -12,8 +12,9 @@ from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.utilities.exceptions import MisconfigurationException, SIGTERMException
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
-from . import batch_size, loggers, logs, network
+from . import batch_size, init_from, loggers, logs, network, resume_schedule
 from .build import build, mistake
+from .checkpoints import tidy
 from .config import Config
 from .data_module import DataModule
 from .devices import Devices
@@ -25,6 +26,7 @@ from .preflight import Checked
 from .provenance import provenance
 from .replicas import unused_parameters
 from .resume_option import resumed_checkpoint
+from .run_progress import RecordProgress, best_checkpoint, best_facts
 from .run_record import RunRecord
 from .stop import Interrupted, StopRequest, listening
 from .strategy import wants_sync_batchnorm
@@ -74,6 +76,12 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     data: DataModule = build(applied["data"], "data")
     module: TrainingModule = build(applied["model"], "model")
     network.prepare(module)
+    if rank == 0:
+        tidy(Path(config["paths"]["run"]) / "checkpoints")
+    checkpoint = resumed_checkpoint(Path(config["paths"]["run"]), config["resume"])
+    if config["init_from"] is not None and checkpoint is None:
+        init_from.load_weights(module, Path(config["init_from"]), config["init_strict"])
+        record.update(init_from=config["init_from"])
     # the same first weights on every rank, but other dropout and augmentation
     lightning.seed_everything((seed + RANK_STRIDE * rank) % 2**32, verbose=False)
 
@@ -82,10 +90,11 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
         run_loggers.clear()  # built, and left alone: nobody wants the curves of a check
     sync_batchnorm = wants_sync_batchnorm(config["strategy"], devices, module)
     trainer = make_trainer(config, devices, precision, run_loggers, request, sync_batchnorm)
+    schedule = resume_schedule.resumed_schedule(config, checkpoint)
+    trainer.callbacks.extend([schedule, RecordProgress(record)])  # type: ignore[attr-defined]
     if trainer.is_global_zero:
         loggers.log_run(run_loggers, config, record.facts)
 
-    checkpoint = resumed_checkpoint(Path(config["paths"]["run"]), config["resume"])
     if checkpoint is not None:
         log.info("going on from %s", short(checkpoint))
     began = time.monotonic()
@@ -114,13 +123,10 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     )
     metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
     _say_why_it_stopped(trainer)
-    best = _best_checkpoint(trainer)
+    best = best_checkpoint(trainer)
     if best is not None:
         metrics["best_score"] = float(best.best_model_score)  # type: ignore[arg-type]
-        file = Path(best.best_model_path)
-        record.update(
-            monitor=best.monitor, best_score=metrics["best_score"], best_checkpoint=f"checkpoints/{file.name}"
-        )
+        record.update(**best_facts(best))
     if config["test"]:
         metrics |= _test(trainer, module, data, best)
     record.update(metrics=metrics)
@@ -140,10 +146,3 @@ def _say_why_it_stopped(trainer: Trainer) -> None:
     for callback in trainer.early_stopping_callbacks:
         if isinstance(callback, EarlyStopping) and callback.stopped_epoch:
             log.info("stopped early: %s has not improved in %d validations", callback.monitor, callback.patience)
-
-
-def _best_checkpoint(trainer: Trainer) -> ModelCheckpoint | None:
-    for callback in trainer.checkpoint_callbacks:
-        if isinstance(callback, ModelCheckpoint) and callback.monitor and callback.best_model_path:
-            return callback
-    return None

@@ -8,6 +8,8 @@ from torch import nn
 from torch.optim import Optimizer
 from torchmetrics import Metric
 
+LENGTHS_IN_STATE = ("total_steps", "_schedule_phases")  # what a state of OneCycleLR holds of the training's length
+
 
 class PlainHookName(LightningModule):
     """Stores the name of the running hook as a plain attribute.

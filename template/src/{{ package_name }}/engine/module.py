@@ -51,6 +51,7 @@ class TrainingModule(PlainHookName):
         self.mode: Literal["min", "max"] = mode
         self.compile_network = compile
         self.channels_last = channels_last
+        self.schedule_begins = 0  # the optimizer step; later than 0 only after resume_schedule=restart
         self.train_metrics = StageMetrics()
         self.val_metrics = StageMetrics()
         self.test_metrics = StageMetrics()
@@ -102,7 +103,8 @@ class TrainingModule(PlainHookName):
             if self.make_schedule is None:
                 return optimizer
             where = "scheduler"
-            schedule = make_schedule(self.make_schedule, optimizer, Horizon(self.trainer, self.monitor, self.mode))
+            horizon = Horizon(self.trainer, self.monitor, self.mode, self.schedule_begins)
+            schedule = make_schedule(self.make_schedule, optimizer, horizon)
         except (TypeError, ValueError, IndexError, RuntimeError) as error:
             raise mistake(where, error) from error
         return {"optimizer": optimizer, "lr_scheduler": schedule}  # type: ignore[typeddict-item]

@@ -1,5 +1,6 @@
 """One line for each mistake that Hydra or OmegaConf finds in a command line or in a config."""
 
+import errno
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from .config import flat
 from .config_folder import did_you_mean, nearest
 from .errors import UserError
 
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _CONFIG_MISTAKES = (GrammarParseError, InterpolationKeyError, InterpolationResolutionError, MissingMandatoryValue)
 
 
@@ -31,6 +33,8 @@ def one_line(error: BaseException, groups: Iterable[str] = ()) -> str | None:
     for cause in chain:
         if isinstance(cause, UserError):
             return str(cause)
+        if isinstance(cause, OSError) and cause.errno in _DISK:
+            return f"{cause.filename or 'a file of the run'} cannot be written: {cause.strerror}"
     if isinstance(error, InstantiationException):
         return None
     for cause in chain:

@@ -2,7 +2,7 @@
 
 import re
 
-_PATH_OPTION = re.compile(r"(\+{0,2}(?:run|checkpoint|resume|output|paths\.\w+)=)(.+)", re.DOTALL)
+_PATH_OPTION = re.compile(r"(\+{0,2}(?:run|checkpoint|resume|init_from|output|paths\.\w+)=)(.+)", re.DOTALL)
 # What Hydra reads as this very text without quotes. A number is not: a directory `2025_01` would become 202501.
 _PLAIN = re.compile(r"(?:[A-Za-z~]|[./]+[A-Za-z_])[\w./-]*")
 

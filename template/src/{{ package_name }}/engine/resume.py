@@ -9,7 +9,6 @@ import torch
 import torch.distributed as distributed
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.loggers import CSVLogger
 from torchmetrics import Metric
 
 from .lightning_private import count_epochs_alike, metric_states, rebuild_training_loader
@@ -67,9 +66,8 @@ class ExactResume(Callback):
             _set_random_state(mine["random"])
         self.loaded = None
         _match_strides(trainer)
-        for logger in trainer.loggers:
-            if isinstance(logger, CSVLogger) and trainer.is_global_zero:
-                forget_steps(logger, trainer.global_step)
+        for logger in trainer.loggers if trainer.is_global_zero else ():
+            forget_steps(logger, trainer.global_step)
 
 
 def _stages(module: LightningModule) -> dict[str, StageMetrics]:

@@ -27,7 +27,7 @@ def expand(words: list[str], is_sweep: bool) -> list[str]:
     options = run / ".hydra" / "overrides.yaml"
     if not (run / NAME).exists() or not options.exists():
         raise UserError(f"{checkpoint} lies in no run's directory: move it into one, or name another")
-    replaced = {"resume", "hydra.run.dir", *map(_key, given)}
+    replaced = {"resume", "resume_schedule", "init_from", "hydra.run.dir", *map(_key, given)}
     own = [str(word) for word in OmegaConf.load(options)]
     place = quote_path_options([f"paths.run={run}", f"resume={checkpoint}"])
     return [

@@ -3,24 +3,30 @@
 import json
 import os
 import time
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from .alive import is_alive, this_process
 from .errors import JobFailed, UserError
 from .stop import Interrupted
 
 NAME = "run.json"
+KEPT = ("started", "init_from", "epochs", "steps", "monitor", "best_score", "best_checkpoint")  # when a run goes on
 
 
 def claim(directory: Path, may_go_on: bool) -> None:
     """Makes a run directory this job's, before any process of it starts.
 
     Raises:
-        UserError: it is another run's, which this job may not go on with.
+        UserError: it is another run's, which this job may not go on with, or a process is still busy with it.
     """
     directory.mkdir(parents=True, exist_ok=True)
+    if is_running(before := read(directory)):
+        process = before["process"]
+        raise UserError(f"{directory} is still being trained, by process {process['pid']}: wait, or end that first")
     try:
         (directory / NAME).touch(exist_ok=may_go_on)
     except FileExistsError:
@@ -37,11 +43,15 @@ class RunRecord:
         self.rank = rank
         self.began = time.monotonic()
         now = datetime.now().astimezone().isoformat(timespec="microseconds")
-        self.facts: dict[str, Any] = {"status": "running", "started": now, **facts}
-        if before := _read(directory):  # the run goes on
-            self.facts |= {"started": before.get("started", now), "resumed": [*before.get("resumed", []), now]}
+        self.facts: dict[str, Any] = {"status": "running", "started": now, "process": this_process(), **facts}
+        if before := read(directory):  # the run goes on
+            self.facts |= {key: before[key] for key in KEPT if key in before}
+            self.facts["resumed"] = [*before.get("resumed", []), now]
 
     def __enter__(self) -> Self:
+        if self.rank == 0:
+            for draft in self.directory.glob(f".{NAME}.*"):  # of a process that was killed while it wrote
+                draft.unlink()
         self.update()
         return self
 
@@ -54,22 +64,39 @@ class RunRecord:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        how = {"status": "finished"} if error is None else _how(error)
-        if error is not None and "failed_rank" in (known := _read(self.directory)):  # another rank knew more
-            how = {key: known[key] for key in ("status", "error", "failed_rank") if key in known}
-        self.update(**how, seconds=round(time.monotonic() - self.began, 3))
+        if error is None:
+            self.update(status="finished", seconds=self._seconds())
+            return
+        how = _how(error)
+        with suppress(OSError):  # where the disk is full, `error` says so
+            if "failed_rank" in (known := read(self.directory)):  # another rank knew more
+                how = {key: known[key] for key in ("status", "error", "failed_rank") if key in known}
+            self.update(**how, seconds=self._seconds())
+
+    def _seconds(self) -> float:
+        return round(time.monotonic() - self.began, 3)
 
 
 def mark(directory: Path, error: BaseException, rank: int | None = None) -> None:
     """Corrects the record of a run whose rank 0 could not know, or could not say any more, how the run ended."""
-    facts = {key: fact for key, fact in _read(directory).items() if key not in ("error", "signal")}
+    facts = {key: fact for key, fact in read(directory).items() if key not in ("error", "signal")}
     _write(directory, facts | _how(error) | ({} if rank is None else {"failed_rank": rank}))
 
 
-def _read(directory: Path) -> dict[str, Any]:
+def read(directory: Path) -> dict[str, Any]:
     """The record as it stands; empty before rank 0 has begun to write."""
     file = directory / NAME
     return json.loads((file.exists() and file.read_text(encoding="utf-8")) or "{}")
+
+
+def is_running(record: dict[str, Any]) -> bool | None:
+    """Whether a run of this host is being trained now; None where it began on another host, which cannot be asked.
+
+    A run that was killed could not correct its record, which still says `running`.
+    """
+    if record.get("status") != "running" or "process" not in record:
+        return False
+    return is_alive(record["process"])
 
 
 def _how(error: BaseException) -> dict[str, str]:

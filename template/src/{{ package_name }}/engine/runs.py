@@ -56,10 +56,13 @@ def load_run(path: str | Path, trusted_targets: list[str] | None = None) -> Run:
     return Run(checkpoint, config, module.eval(), data)
 
 
-def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Reads a checkpoint to the CPU; it holds plain containers and tensors only, so no code of it runs."""
+def load_checkpoint(path: Path, mmap: bool = False) -> dict[str, Any]:
+    """Reads a checkpoint to the CPU; it holds plain containers and tensors only, so no code of it runs.
+
+    With `mmap`, tensors stay on the disk until they are used: the states of an optimizer may exceed a rank's memory.
+    """
     try:
-        stored = torch.load(path, map_location="cpu", weights_only=True)
+        stored = torch.load(path, map_location="cpu", mmap=mmap, weights_only=True)
     except Exception as error:  # unpickling fails in many ways
         reason = (str(error).strip() or "it ends too early").splitlines()[0]
         raise UserError(f"{path} cannot be read as a checkpoint: {reason}") from error

@@ -22,17 +22,18 @@ Interval = Literal["step", "epoch"]
 
 @dataclass(frozen=True)
 class Horizon:
-    """How long a training lasts, asked for only by schedules that need it."""
+    """How long a training lasts after its step `begins`, asked for only by schedules that need it."""
 
     trainer: Trainer
     monitor: str = "val/loss"
     mode: Literal["min", "max"] = "min"
+    begins: int = 0
 
     def __call__(self, interval: Interval, schedule: str) -> int:
         """The number of optimizer steps or epochs.
 
         Raises:
-            UserError: the training has no end that is known before it starts, or no batches.
+            UserError: the training has no batches, no end that is known before it starts, or has come to its end.
         """
         steps = self.trainer.estimated_stepping_batches
         if not self.trainer.num_training_batches:
@@ -42,6 +43,9 @@ class Horizon:
                 f"scheduler={schedule} needs a finite horizon: set trainer.max_epochs or trainer.max_steps "
                 f"(got max_epochs={self.trainer.max_epochs}, max_steps={self.trainer.max_steps})"
             )
+        if steps <= self.begins:
+            raise UserError(f"resume_schedule=restart: all {steps} steps are done, set a larger trainer.max_epochs")
+        steps -= self.begins
         if interval == "step":
             return int(steps)
         epoch = math.ceil(self.trainer.num_training_batches / self.trainer.accumulate_grad_batches)
