@@ -11,6 +11,7 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 from .config import Config
+from .errors import RunFailed
 from .lightning_private import epoch_is_over
 from .runs import CONFIG_KEY
 
@@ -45,7 +46,8 @@ class LastCheckpoint(ModelCheckpoint):
     """The state after the latest epoch, whatever the monitored metric does; a resumed run goes on from it.
 
     It is written too when a training is asked to stop, and when it fails. With several processes not when it fails:
-    saving ends in a barrier, and a rank that failed alone would wait there for the others.
+    saving ends in a barrier, and a rank that failed alone would wait there for the others. Nor after values that were
+    not finite: the running statistics of that step are not worth keeping.
     `ModelCheckpoint(save_last=True)` with a monitor writes it only when the monitored metric improved.
     """
 
@@ -65,7 +67,8 @@ class LastCheckpoint(ModelCheckpoint):
             self._save_checkpoint(trainer, self.format_checkpoint_name({}))  # before the epoch is called done
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        is_failure = isinstance(exception, Exception) and trainer.world_size == 1
+        is_nonfinite = isinstance(exception, RunFailed)
+        is_failure = isinstance(exception, Exception) and trainer.world_size == 1 and not is_nonfinite
         if is_failure or isinstance(exception, SIGTERMException):
             super().on_exception(trainer, pl_module, exception)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from .errors import JobFailed, UserError
+from .errors import JobFailed, RunFailed, UserError
 from .stop import Interrupted
 
 NAME = "run.json"
@@ -73,9 +73,11 @@ def _read(directory: Path) -> dict[str, Any]:
     return json.loads((file.exists() and file.read_text(encoding="utf-8")) or "{}")
 
 
-def _how(error: BaseException) -> dict[str, str]:
+def _how(error: BaseException) -> dict[str, Any]:
     if isinstance(error, (Interrupted, KeyboardInterrupt, SystemExit)):
         return {"status": "interrupted", "signal": str(error)}
+    if isinstance(error, RunFailed):
+        return {"status": error.status, "error": error.reason, error.status: error.facts}
     if isinstance(error, JobFailed):
         return {"status": "failed", "error": error.reason}
     return {"status": "failed", "error": f"{type(error).__name__}: {error}"}
