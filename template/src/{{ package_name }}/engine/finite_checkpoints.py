@@ -6,7 +6,7 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
-from .nonfinite import largest
+from .nonfinite import probe
 from .nonfinite_report import fail, first_validation_module, first_weight, place
 
 
@@ -24,7 +24,7 @@ class FiniteCheckpoints(Callback):
         self._check(trainer, pl_module, "train/")
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, object]) -> None:
-        if not math.isfinite(largest(weight.detach() for weight in pl_module.parameters() if weight.requires_grad)):
+        if not math.isfinite(probe(weight.detach() for weight in pl_module.parameters() if weight.requires_grad)):
             fail({"what": "a weight", **place(trainer), "parameter": first_weight(pl_module)})
 
     def _check(self, trainer: Trainer, module: LightningModule, stage: str) -> None:

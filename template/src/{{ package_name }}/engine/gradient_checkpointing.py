@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -16,7 +17,10 @@ def checkpointed(block: nn.Module, x: Tensor) -> Tensor:
     def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
         return nullcontext(), _kept_buffers(block)
 
-    output: Tensor = checkpoint(block, x, use_reentrant=False, context_fn=contexts)
+    if torch.compiler.is_compiling():  # compiled code repeats no updates
+        output: Tensor = checkpoint(block, x, use_reentrant=False)
+    else:
+        output = checkpoint(block, x, use_reentrant=False, context_fn=contexts)
     return output
 
 

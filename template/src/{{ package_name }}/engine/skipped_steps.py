@@ -11,7 +11,7 @@ from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from .errors import UserError
-from .nonfinite import StopAtNonFinite, ends_interval, largest
+from .nonfinite import StopAtNonFinite, ends_interval, probe
 from .nonfinite_report import ADVICE, Place, place
 from .stage_metrics import MeanLoss, StageMetrics
 
@@ -58,7 +58,7 @@ class SkipNonFinite(StopAtNonFinite):
             super().on_before_backward(trainer, pl_module, loss)
 
     def on_before_optimizer_step(self, trainer: Trainer, pl_module: LightningModule, optimizer: Optimizer) -> None:
-        value = largest(weight.grad for weight in self.weights)
+        value = probe(weight.grad for weight in self.weights)
         buffers = list(pl_module.buffers())
         waits = self.each_step or not (self.scales_loss or _can_keep_still(optimizer))
         if not waits:
