@@ -36,6 +36,11 @@ class StopAtNonFinite(Callback):
         self.batch: Any = None
         self.random = torch.empty(0)
 
+    @property
+    def state_key(self) -> str:
+        """The same for both answers to `on_nonfinite`, so that a resumed run may change it."""
+        return "NonFinite"
+
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.each_step = pl_module.device.type == "cpu"
         self.scales_loss = getattr(trainer.precision_plugin, "scaler", None) is not None

@@ -74,13 +74,16 @@ def _next_things(config: Config, devices: Devices) -> list[tuple[str, str]]:
 def _report(module: LightningModule) -> str:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     summary = torch.cuda.memory_summary(module.device) if module.device.type == "cuda" else ""
-    names = {id(parameter): name for name, parameter in module.named_parameters()}
+    parameters = {id(parameter): name for name, parameter in module.named_parameters()}
     tensors: list[Any] = [part for part in gc.get_objects() if issubclass(type(part), torch.Tensor)]
-    tensors = sorted(tensors, key=lambda tensor: tensor.nbytes, reverse=True)[:LARGEST]
-    lines = [
-        f"{tensor.nbytes / 1e6:12.3f} MB  {tensor.device}  {str(tensor.dtype).removeprefix('torch.')}  "
-        f"{list(tensor.shape)}  {names.get(id(tensor), '')}".rstrip()
-        for tensor in tensors
-    ]
-    lines = [summary, f"peak of the process {peak / 1e6:.1f} MB", "", "largest tensors", *lines, ""]
-    return "\n".join(lines).lstrip()
+    tensors.sort(key=lambda tensor: tensor.nbytes, reverse=True)
+    lines = [summary, f"peak of the process {peak / 1e6:.1f} MB"]
+    for title, are_parameters in (("parameters", True), ("other tensors that Python holds", False)):
+        lines += ["", f"largest {title}"]
+        chosen = [tensor for tensor in tensors if (id(tensor) in parameters) is are_parameters]
+        lines += [f"{_size(tensor)}  {parameters.get(id(tensor), '')}".rstrip() for tensor in chosen[:LARGEST]]
+    return "\n".join([*lines, ""]).lstrip()
+
+
+def _size(tensor: torch.Tensor) -> str:
+    return f"{tensor.nbytes / 1e6:12.3f} MB  {tensor.device}  {tensor.dtype}  {list(tensor.shape)}"
