@@ -36,7 +36,7 @@ class RankNotes(Callback):
 
 
 class Fault(Callback):
-    """On one rank and before one step: `raise`s, or asks its own process to stop (`term`)."""
+    """On one rank and before one step: `raise`s, runs out of `memory`, or asks its own process to stop (`term`)."""
 
     def __init__(self, how: str, rank: int, step: int) -> None:
         self.how, self.rank, self.step = how, rank, step
@@ -46,7 +46,36 @@ class Fault(Callback):
             return
         if self.how == "raise":
             raise ValueError(f"a fault on rank {self.rank}")
+        if self.how == "memory":
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 0 bytes free.")
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+class Poison(Callback):
+    """From step `first` to step `last`, on one rank: NaN in what `where` names.
+
+    `batch` is the images, `validation` all validation images from then on; other names are those of a parameter, or of
+    its gradient with `.grad` behind it.
+    """
+
+    def __init__(self, where: str, first: int, last: int, rank: int = 0) -> None:
+        self.where, self.steps, self.rank = where, range(first, last + 1), rank
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        name = self.where.removesuffix(".grad")
+        if name != self.where:
+            weight = pl_module.get_parameter(name)
+            weight.register_hook(lambda grad: grad * torch.nan if trainer.global_step in self.steps else grad)
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        if trainer.global_step not in self.steps or trainer.global_rank != self.rank or self.where.endswith(".grad"):
+            return
+        if self.where == "batch":
+            batch[0][0] = torch.nan
+        elif self.where == "validation":
+            trainer.datamodule.val_set.tensors[0][100:] = torch.nan  # type: ignore[attr-defined]
+        else:
+            pl_module.get_parameter(self.where).data[0] = torch.nan
 
 
 class UnusedLayer(Callback):

@@ -14,7 +14,7 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from safetensors import SafetensorError
 
 from .config import Config
-from .errors import UserError
+from .errors import RunFailed, UserError
 from .lightning_private import epoch_is_over
 from .runs import CONFIG_KEY, load_checkpoint
 from .weights_file import UNFINISHED, WEIGHTS, write_weights
@@ -105,7 +105,8 @@ class LastCheckpoint(ModelCheckpoint):
     """The state after the latest epoch, whatever the monitored metric does; a resumed run goes on from it.
 
     It is written too when a training is asked to stop, and when it fails. With several processes not when it fails:
-    saving ends in a barrier, and a rank that failed alone would wait there for the others.
+    saving ends in a barrier, and a rank that failed alone would wait there for the others. Nor after values that were
+    not finite: the running statistics of that step are not worth keeping.
     `ModelCheckpoint(save_last=True)` with a monitor writes it only when the monitored metric improved.
     """
 
@@ -125,7 +126,8 @@ class LastCheckpoint(ModelCheckpoint):
             self._save_checkpoint(trainer, self.format_checkpoint_name({}))  # before the epoch is called done
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        is_failure = isinstance(exception, Exception) and trainer.world_size == 1
+        is_nonfinite = isinstance(exception, RunFailed)
+        is_failure = isinstance(exception, Exception) and trainer.world_size == 1 and not is_nonfinite
         if is_failure or isinstance(exception, SIGTERMException):
             super().on_exception(trainer, pl_module, exception)
 

@@ -6,9 +6,9 @@ import signal
 import time
 import traceback
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .errors import JobFailed, UserError
+from .errors import JobFailed, RunFailed, UserError
 from .logs import file_name
 from .stop import REPORTS, Interrupted
 
@@ -26,12 +26,15 @@ class Failure(NamedTuple):
         when: Seconds since 1970.
         error: Type and message.
         traceback: All of it.
+        status, facts: Those of a `RunFailed`.
     """
 
     rank: int
     when: float
     error: str
     traceback: str
+    status: str = ""
+    facts: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it
 
     @property
     def is_echo(self) -> bool:
@@ -48,6 +51,8 @@ def report(folder: Path, rank: int, error: BaseException) -> Failure:
     """Writes down how this rank failed, before it ends and the others notice."""
     text = "".join(traceback.format_exception(error)).rstrip()
     failure = Failure(rank, time.time(), f"{type(error).__name__}: {error}", text)
+    if isinstance(error, RunFailed):
+        failure = failure._replace(status=error.status, facts=error.facts)
     draft = folder / f".draft-{rank}"
     draft.write_text(json.dumps(failure), encoding="utf-8")
     draft.replace(folder / REPORTS.replace("*", str(rank)))
@@ -104,6 +109,8 @@ def _own_failure(failure: Failure, who: str) -> UserError | JobFailed | Interrup
     kind, _, text = failure.error.partition(": ")
     if kind == UserError.__name__:
         return UserError(text)
+    if failure.status:
+        return RunFailed(text, failure.status, failure.facts)
     if kind == Interrupted.__name__:
         return Interrupted(signal.Signals[text])
     return JobFailed(f"{who} failed\n\n{failure.traceback}", failure.error)

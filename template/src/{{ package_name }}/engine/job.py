@@ -12,13 +12,13 @@ from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.utilities.exceptions import MisconfigurationException, SIGTERMException
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 
-from . import batch_size, init_from, loggers, logs, network, resume_schedule
+from . import batch_size, init_from, loggers, logs, network, out_of_memory, resume_schedule
 from .build import build, mistake
 from .checkpoints import tidy
 from .config import Config
 from .data_module import DataModule
 from .devices import Devices
-from .errors import UserError
+from .errors import RunFailed, UserError
 from .header import metrics_table, short
 from .module import TrainingModule
 from .precision import choose_precision
@@ -28,6 +28,7 @@ from .replicas import unused_parameters
 from .resume_option import resumed_checkpoint
 from .run_progress import RecordProgress, best_checkpoint, best_facts
 from .run_record import RunRecord
+from .skipped_steps import skipped_steps
 from .stop import Interrupted, StopRequest, listening
 from .strategy import wants_sync_batchnorm
 from .trainer import make_trainer
@@ -57,8 +58,10 @@ def run(config: Config, devices: Devices) -> dict[str, float]:
         except Interrupted as interrupted:
             log.info("interrupted by %s", interrupted)
             raise
-        except BaseException:
+        except BaseException as error:
             log.exception("the run ended early", extra=logs.FILE_ONLY)  # the console shows it when the process ends
+            if out_of_memory.is_out_of_memory(error):
+                raise out_of_memory.explain(error, config, devices) from error
             raise
         finally:
             loggers.finish(failed=not succeeded)
@@ -108,8 +111,8 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     except MisconfigurationException as error:
         raise mistake("Lightning", error) from error
     except RuntimeError as error:
-        if isinstance(error.__context__, (Interrupted, UserError)):  # Lightning's clearing away may fail in turn
-            raise error.__context__ from None
+        if isinstance(error.__context__, (Interrupted, RunFailed, UserError)):
+            raise error.__context__ from None  # Lightning's clearing away may fail in turn
         if (unused := unused_parameters(error, module)) is None:
             raise
         raise unused from error
@@ -121,6 +124,7 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     record.update(
         fit_seconds=round(time.monotonic() - began, 3), epochs=trainer.current_epoch, steps=trainer.global_step
     )
+    record.update(**skipped_steps(trainer))
     metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
     _say_why_it_stopped(trainer)
     best = best_checkpoint(trainer)

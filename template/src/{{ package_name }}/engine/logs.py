@@ -45,6 +45,7 @@ def file_name(rank: int) -> str:
 
 def redirect_output(file: Path) -> None:
     """Sends what this process and its libraries write to stdout and stderr to a file, from now on."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)

@@ -10,6 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext
+from multiprocessing.util import Finalize
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
@@ -68,6 +69,21 @@ def perform(task: Task, rank: int) -> dict[str, float] | int:
     After any other end it leaves a report and does not return: a rank that is left waiting somewhere in the ruins of a
     job would keep the others from ending.
     """
+    try:
+        ended: dict[str, float] | int = _job(task, rank)
+    except BaseException as error:
+        if not isinstance(error, Interrupted) or not error.agreed:
+            request.reached = True  # the launcher sends SIGTERM as soon as another rank has ended
+            failures.report(task.scratch, rank, error)
+            end_now(1)
+        ended = error.signum
+    request.reached = False  # nothing is left to protect if the parent is gone
+    # Nobody may signal it any more: the launcher would wait for ever for one that is killed while it waits for the rest
+    (task.scratch / f"pid-{rank}").unlink()
+    return ended
+
+
+def _job(task: Task, rank: int) -> dict[str, float]:
     log_file = Path(task.config["paths"]["run"]) / logs.file_name(rank)
     listen_all_its_life(log_file, task.scratch)
     multiprocessing.set_start_method(None, force=True)  # the workers of loaders start as they would in any process
@@ -80,22 +96,18 @@ def perform(task: Task, rank: int) -> dict[str, float] | int:
 
     from . import job
 
+    # At the very end: a slower rank may still read what this one sent last
+    Finalize(None, _leave_group, exitpriority=0)
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // len(task.devices.indices)))
-    try:
-        ended: dict[str, float] | int = job.run(task.config, task.devices)
-    except BaseException as error:
-        if not isinstance(error, Interrupted) or not error.agreed:
-            request.reached = True  # the launcher sends SIGTERM as soon as another rank has ended
-            failures.report(task.scratch, rank, error)
-            end_now(1)
-        ended = error.signum
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
-    request.reached = False  # nothing is left to protect if the parent is gone
-    # Nobody may signal it any more: the launcher would wait for ever for one that is killed while it waits for the rest
-    (task.scratch / f"pid-{rank}").unlink()
-    return ended
+    return job.run(task.config, task.devices)
+
+
+def _leave_group() -> None:
+    from torch import distributed
+
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def end_now(code: int) -> NoReturn:

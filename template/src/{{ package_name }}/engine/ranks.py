@@ -191,12 +191,20 @@ def _perform(config: Config, devices: Devices, rank: int) -> dict[str, float]:
         metrics = job.run(config, devices)
     except BaseException as error:
         if isinstance(error, Interrupted) and error.agreed:
-            distributed.barrier()  # whoever ends first has all others ended
+            _end_together(rank, devices.world_size)
             raise
         _fail(directory, rank, devices.world_size, error, console)
     os.close(console)
+    _end_together(rank, devices.world_size)
     distributed.destroy_process_group()
     return metrics
+
+
+def _end_together(rank: int, world_size: int) -> None:
+    """Waits for all ranks: one may still read what this one sent last, and torchrun ends all with the first."""
+    with suppress(Exception):  # the rank that keeps the store may end before the others have seen all of it
+        _connect().set(f"end-{_jobs}-{rank}", b"")
+        _connect().wait([f"end-{_jobs}-{other}" for other in range(world_size)], timedelta(seconds=TIMEOUT))
 
 
 def _fail(directory: Path, rank: int, world_size: int, error: BaseException, console: int) -> NoReturn:

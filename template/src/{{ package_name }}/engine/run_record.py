@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from .alive import is_alive, this_process
-from .errors import JobFailed, UserError
+from .errors import JobFailed, RunFailed, UserError
 from .stop import Interrupted
 
 NAME = "run.json"
@@ -99,9 +99,11 @@ def is_running(record: dict[str, Any]) -> bool | None:
     return is_alive(record["process"])
 
 
-def _how(error: BaseException) -> dict[str, str]:
+def _how(error: BaseException) -> dict[str, Any]:
     if isinstance(error, (Interrupted, KeyboardInterrupt, SystemExit)):
         return {"status": "interrupted", "signal": str(error)}
+    if isinstance(error, RunFailed):
+        return {"status": error.status, "error": error.reason, error.status: error.facts}
     if isinstance(error, JobFailed):
         return {"status": "failed", "error": error.reason}
     return {"status": "failed", "error": f"{type(error).__name__}: {error}"}

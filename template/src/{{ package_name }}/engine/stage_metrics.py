@@ -31,9 +31,13 @@ class MeanLoss(Metric):
     """Mean of batch losses, each weighted by its number of samples; exact over unequal batches and over ranks.
 
     torchmetrics' `MeanMetric` checks for NaN, which synchronises a GPU, or ignores the weights when told not to.
+
+    Attributes:
+        only_finite: Leaves out batches whose loss is not finite, as a training does that skips their steps.
     """
 
     full_state_update = False
+    only_finite = False
     total: Tensor
     count: Tensor
 
@@ -44,8 +48,14 @@ class MeanLoss(Metric):
 
     def update(self, losses: Tensor, samples: list[int]) -> None:
         """Adds mean losses `[n]` of n batches with so many samples each."""
-        self.total.add_(losses @ torch.tensor(samples, dtype=losses.dtype).to(losses.device, non_blocking=True))
-        self.count.add_(sum(samples))
+        weights = torch.tensor(samples, dtype=losses.dtype).to(losses.device, non_blocking=True)
+        if self.only_finite:
+            finite = losses.isfinite()
+            losses, weights = losses.where(finite, 0), weights * finite
+            self.count.add_(weights.sum())
+        else:
+            self.count.add_(sum(samples))
+        self.total.add_(losses @ weights)
 
     def compute(self) -> Tensor:
         """The mean over all samples, a scalar float32 tensor."""

@@ -13,12 +13,15 @@ from .checkpoints import AtomicCheckpointIO, StoreConfig
 from .config import Config
 from .devices import TIMEOUT, Devices
 from .fast_loop import SilentProfiler, skip_empty_hooks
+from .finite_checkpoints import FiniteCheckpoints
 from .header import Header
 from .monitors import MonitorCheck
+from .out_of_memory import MemoryReport
 from .plateau import StepPlateau
 from .preflight import Preflight
 from .replicas import EqualBuffers
 from .resume import ExactResume
+from .skipped_steps import make_nonfinite
 from .stage_metrics import LogStageMetrics
 from .stop import StopRequest
 
@@ -42,6 +45,9 @@ def make_trainer(
         ExactResume(),
         LogStageMetrics(),
         MonitorCheck(),
+        make_nonfinite(config["on_nonfinite"]),
+        FiniteCheckpoints(),
+        MemoryReport(config["paths"]["run"]),
         StepPlateau(),
         StoreConfig(config),
         *(

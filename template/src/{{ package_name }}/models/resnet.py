@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from ..engine.initialisation import initialise
-from .layers import Activation, Norm, ResidualBlock, make_activation, make_norm
+from .layers import Activation, Blocks, Norm, ResidualBlock, make_activation, make_norm
 
 
 class ResNet(nn.Module):
@@ -20,6 +20,7 @@ class ResNet(nn.Module):
         activation: `relu`, `gelu`, `silu` or `tanh`; it also chooses the initialisation.
         norm_momentum: Weight of a batch in BatchNorm's running statistics; smaller for small batches.
         dropout: Share of the features that are dropped before the last layer.
+        gradient_checkpointing: Blocks keep their input only for the way back: less memory, some 30 % more time.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class ResNet(nn.Module):
         activation: Activation = "relu",
         norm_momentum: float = 0.1,
         dropout: float = 0.0,
+        gradient_checkpointing: bool = False,
     ) -> None:
         super().__init__()
         self.channels = channels
@@ -45,7 +47,7 @@ class ResNet(nn.Module):
                 stride = 2 if stage > 0 and block == 0 else 1
                 stages.append(ResidualBlock(features, width * 2**stage, stride, norm, activation, norm_momentum))
                 features = width * 2**stage
-        self.blocks = nn.Sequential(*stages)
+        self.blocks = Blocks(*stages, gradient_checkpointing=gradient_checkpointing)
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Linear(features, num_classes)
         initialise(self, activation, last=self.head)
