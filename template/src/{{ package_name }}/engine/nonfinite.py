@@ -44,7 +44,8 @@ class StopAtNonFinite(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.each_step = pl_module.device.type == "cpu"
         self.scales_loss = getattr(trainer.precision_plugin, "scaler", None) is not None
-        self.weights = [parameter for parameter in pl_module.parameters() if parameter.requires_grad]
+        groups = [group for optimizer in trainer.optimizers for group in optimizer.param_groups]
+        self.weights = [weight for group in groups for weight in group["params"]]  # the shards, with strategy=fsdp
         self.ends = [self.weights[0], self.weights[-1]] if trainer.world_size > 1 else self.weights[:1]
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
