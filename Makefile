@@ -8,7 +8,7 @@ ARGS ?=
 CONSTRAINTS := template/constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
 
-.PHONY: help demo test lint format bench
+.PHONY: help demo test soak lint format bench
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -19,6 +19,9 @@ demo: $(VENV)/.demo ## make a project in DEST and train it; DATA='-d logger=csv'
 
 test: $(VENV)/.test ## prove that every answer makes a project that works; ARGS='-k escape' chooses tests
 	$(BIN)/python -m pytest $(ARGS)
+
+soak: $(VENV)/.test ## kill a run many times and let it go on; KILLS=100 kills it more often
+	KILLS=$(or $(KILLS),40) $(BIN)/python -m pytest -n0 tests/test_kills.py $(ARGS)
 
 lint: $(VENV)/.lint ## check the template's own files and rendered projects
 	BIN="$(BIN)" sh scripts/lint.sh

@@ -36,13 +36,19 @@ class RankNotes(Callback):
 
 
 class Fault(Callback):
-    """On one rank and before one step: `raise`s, runs out of `memory`, or asks its own process to stop (`term`)."""
+    """On one rank, after so many steps: `raise`s, runs out of `memory`, or asks its own process to stop (`term`)."""
 
-    def __init__(self, how: str, rank: int, step: int) -> None:
-        self.how, self.rank, self.step = how, rank, step
+    def __init__(self, how: str, rank: int, step: int, stage: str = "train") -> None:
+        self.how, self.rank, self.step, self.stage = how, rank, step, stage
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
-        if (trainer.global_rank, trainer.global_step) != (self.rank, self.step):
+        self._act("train", trainer)
+
+    def on_validation_batch_start(self, trainer: Trainer, *batch: Any) -> None:
+        self._act("val", trainer)
+
+    def _act(self, stage: str, trainer: Trainer) -> None:
+        if (stage, trainer.global_rank, trainer.global_step) != (self.stage, self.rank, self.step):
             return
         if self.how == "raise":
             raise ValueError(f"a fault on rank {self.rank}")
