@@ -143,6 +143,8 @@ def test_the_config_is_shown_without_torch(door: Door) -> None:
         (["train", "--lr=0.1"], "--lr is no flag: keys are set without dashes, as in lr=0.1", ""),
         (["train", "--cfg", "job", "--resolve", *TOY, "name=${nme}"], "Interpolation key 'nme' not found", ""),
         (["train", "-m", "optimizer=sgd,adma"], "optimizer=adma does not exist. Did you mean ", "adam"),
+        (["train", *TOY, "hydra.run.dir=/dev/null/run"], "/dev/null/run cannot be written: Not a directory", ""),
+        (["train", "-m", *TOY, "hydra.sweep.dir=/dev/null/s"], "/dev/null/s cannot be written: Not a directory", ""),
         (["evaluate", "optimizer=sgd"], "optimizer does not exist. The config has ", ""),
     ],
 )

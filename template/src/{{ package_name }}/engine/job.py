@@ -3,7 +3,6 @@
 import logging
 import os
 import shlex
-import time
 from pathlib import Path
 
 import lightning.pytorch as lightning
@@ -100,7 +99,6 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
 
     if checkpoint is not None:
         log.info("going on from %s", short(checkpoint))
-    began = time.monotonic()
     try:
         trainer.fit(module, data, ckpt_path=checkpoint)
     except Checked as checked:
@@ -121,10 +119,9 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     if only_check:
         log.info("check=true: nothing stands in the way; leave it out to train")
         return {}
-    record.update(
-        fit_seconds=round(time.monotonic() - began, 3), epochs=trainer.current_epoch, steps=trainer.global_step
-    )
-    record.update(**skipped_steps(trainer))
+    if trainer.global_step == schedule.resumes_at:
+        log.info("no step was left to train: max_epochs=%s, max_steps=%s", trainer.max_epochs, trainer.max_steps)
+    record.update(epochs=trainer.current_epoch, steps=trainer.global_step, **skipped_steps(trainer))
     metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
     _say_why_it_stopped(trainer)
     best = best_checkpoint(trainer)

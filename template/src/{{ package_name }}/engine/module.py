@@ -103,8 +103,8 @@ class TrainingModule(PlainHookName):
             if self.make_schedule is None:
                 return optimizer
             where = "scheduler"
-            horizon = Horizon(self.trainer, self.monitor, self.mode, self.schedule_begins)
-            schedule = make_schedule(self.make_schedule, optimizer, horizon)
+            self.horizon = Horizon(self.trainer, self.monitor, self.mode, self.schedule_begins)
+            schedule = make_schedule(self.make_schedule, optimizer, self.horizon)
         except (TypeError, ValueError, IndexError, RuntimeError) as error:
             raise mistake(where, error) from error
         return {"optimizer": optimizer, "lr_scheduler": schedule}  # type: ignore[typeddict-item]

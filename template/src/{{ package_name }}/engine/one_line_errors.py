@@ -1,7 +1,9 @@
 """One line for each mistake that Hydra or OmegaConf finds in a command line or in a config."""
 
 import errno
+import sys
 from collections.abc import Iterable, Iterator
+from traceback import walk_tb
 from typing import Any
 
 from hydra.errors import HydraException, InstantiationException, MissingConfigException, OverrideParseException
@@ -33,7 +35,7 @@ def one_line(error: BaseException, groups: Iterable[str] = ()) -> str | None:
     for cause in chain:
         if isinstance(cause, UserError):
             return str(cause)
-        if isinstance(cause, OSError) and cause.errno in _DISK:
+        if isinstance(cause, OSError) and (cause.errno in _DISK or _met_by_hydra(cause)):
             return f"{cause.filename or 'a file of the run'} cannot be written: {cause.strerror}"
     if isinstance(error, InstantiationException):
         return None
@@ -55,6 +57,13 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__
+
+
+def _met_by_hydra(error: OSError) -> bool:
+    """Whether it was Hydra itself that asked the system for a file: it makes the directories of runs and sweeps."""
+    modules = [str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(error.__traceback__)]
+    callers = [name.partition(".")[0] for name in modules if name.partition(".")[0] not in sys.stdlib_module_names]
+    return error.errno is not None and callers[-1:] == ["hydra"]
 
 
 def _missing_config(error: MissingConfigException) -> str:

@@ -1,7 +1,6 @@
 """A run that goes on with other options: what its checkpoint undoes, and what becomes of the schedule."""
 
 import logging
-import math
 import warnings
 from pathlib import Path
 from typing import Any, cast
@@ -15,12 +14,11 @@ from .errors import UserError
 from .lightning_private import LENGTHS_IN_STATE
 from .module import TrainingModule
 from .runs import CONFIG_KEY, load_checkpoint
+from .schedules import Horizon
 
 # Those of `engine.schedules` are functions of the position, which no checkpoint stores: changed options take effect.
 FUNCTIONS = ("engine.schedules.constant", "engine.schedules.step", "engine.schedules.cosine")
-WITH_HORIZON = ("engine.schedules.cosine", "engine.schedules.onecycle")
 NEVER_STORED = ("interval", "frequency")  # by a schedule: Lightning reads them anew
-SHARES = ("warmup", "milestones")  # of the whole training where they are no whole numbers
 
 log = logging.getLogger(__name__)
 
@@ -28,16 +26,27 @@ log = logging.getLogger(__name__)
 class ResumedSchedule(Callback):
     """Stretches the schedule of a run that goes on longer, or begins it anew over the steps that are left.
 
+    Where it was not told to, a training that became longer is refused if its schedule asked for the length.
+
     Args:
         how: `stretch`, `restart`, or None where the schedule goes on as it was.
         begins: The optimizer step at which the schedule began; a restarted one keeps it through later resumes.
+        resumes_at: The optimizer step of the checkpoint; 0 where the run begins.
+
+    Raises:
+        UserError: before the first step, with both lengths.
     """
 
-    def __init__(self, how: str | None = None, begins: int = 0) -> None:
-        self.how, self.begins = how, begins
+    def __init__(self, how: str | None = None, begins: int = 0, resumes_at: int = 0) -> None:
+        self.how, self.begins, self.resumes_at = how, begins, resumes_at
+        self.before: dict[str, int] = {}
+        self.horizon: dict[str, int] = {}
 
     def state_dict(self) -> dict[str, Any]:
-        return {"begins": self.begins}
+        return {"begins": self.begins, "horizon": self.horizon}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.before = state_dict["horizon"]
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         cast(TrainingModule, pl_module).schedule_begins = self.begins
@@ -56,6 +65,10 @@ class ResumedSchedule(Callback):
         ]
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        horizon = getattr(pl_module, "horizon", None)
+        self.horizon = horizon.answers if isinstance(horizon, Horizon) else {}
+        if self.how is None:
+            self._refuse_longer()
         if self.how == "restart":
             for optimizer, fresh in zip(trainer.optimizers, self.fresh, strict=True):
                 for group, options in zip(optimizer.param_groups, fresh, strict=True):
@@ -65,6 +78,15 @@ class ResumedSchedule(Callback):
                 if isinstance(config.scheduler, LRScheduler):
                     _set_rates(config.scheduler)
 
+    def _refuse_longer(self) -> None:
+        for interval, old in self.before.items():
+            if (new := self.horizon.get(interval, 0)) > old:
+                raise UserError(
+                    f"the schedule was made for {old} {interval}s and the training now lasts {new}: type "
+                    "resume_schedule=stretch to keep its place in a longer one, or restart to begin it anew over what "
+                    "is left"
+                )
+
 
 def resumed_schedule(config: Config, checkpoint: Path | None) -> ResumedSchedule:
     """Compares the config with the one that the checkpoint stores; the log lists what the checkpoint undoes.
@@ -72,30 +94,25 @@ def resumed_schedule(config: Config, checkpoint: Path | None) -> ResumedSchedule
     The config gets those values back: what a run stores of itself is what it was trained with.
 
     Raises:
-        UserError: the training became longer and `resume_schedule` does not say what that means for the schedule, or
-            another optimizer or schedule cannot go on from the states of this one.
+        UserError: another optimizer or schedule cannot go on from the states of this one.
     """
     if checkpoint is None:
         return ResumedSchedule()
     stored = load_checkpoint(checkpoint, mmap=True)
     before: Config = stored[CONFIG_KEY]
     begins = stored["callbacks"].get(ResumedSchedule.__name__, {"begins": 0})["begins"]
-    how, longer = config["resume_schedule"], _is_longer(before, config)
-    if how is not None and how == before.get("resume_schedule") and not longer:
+    how = config["resume_schedule"]
+    if how == before.get("resume_schedule") and all(before[part] == config[part] for part in ("trainer", "data")):
         how = None  # a job that is repeated has done so already
     _refuse_others(before, config, how)
-    if longer and how is None and _has_horizon(config):
-        raise UserError(
-            f"the schedule was made for {_length(before)} and the training is to last {_length(config)}: type "
-            "resume_schedule=stretch to keep its place in a longer one, or restart to begin it anew over what is left"
-        )
     if undone := _bring_back(before, config, how):
         log.warning(
             "the checkpoint brings its own values of these options back (init_from=%s begins a new run with yours): %s",
             checkpoint,
             "; ".join(undone),
         )
-    return ResumedSchedule(how, stored["global_step"] if how == "restart" else begins)
+    step = stored["global_step"]
+    return ResumedSchedule(how, step if how == "restart" else begins, step)
 
 
 def _refuse_others(before: Config, config: Config, how: str | None) -> None:
@@ -130,28 +147,6 @@ def _bring_back(before: Config, config: Config, how: str | None) -> list[str]:
         changes.append(f"callbacks.early_stopping.patience {patiences[0]} instead of {patiences[1]}")
         config["callbacks"]["early_stopping"]["patience"] = patiences[0]
     return changes
-
-
-def _is_longer(before: Config, config: Config) -> bool:
-    return any(new > old for old, new in zip(_ends(before), _ends(config), strict=True))
-
-
-def _ends(config: Config) -> tuple[float, float]:
-    """Epochs and steps after which the training ends."""
-    epochs, steps = config["trainer"].get("max_epochs"), config["trainer"].get("max_steps")
-    return (math.inf if epochs in (None, -1) else epochs, math.inf if steps in (None, -1) else steps)
-
-
-def _length(config: Config) -> str:
-    ends = [f"{end} {unit}" for end, unit in zip(_ends(config), ("epochs", "steps"), strict=True) if end != math.inf]
-    return " or ".join(ends) or "for ever"
-
-
-def _has_horizon(config: Config) -> bool:
-    """Whether the shape of the schedule depends on the length of the training."""
-    values = [_part(config, "scheduler").get(key) for key in SHARES]
-    shares = [value for each in values for value in (each if isinstance(each, list) else [each])]
-    return _target(config).endswith(WITH_HORIZON) or any(isinstance(share, float) and share > 0 for share in shares)
 
 
 def _target(config: Config) -> str:

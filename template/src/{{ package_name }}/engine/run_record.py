@@ -41,10 +41,11 @@ class RunRecord:
     def __init__(self, directory: Path, rank: int = 0, **facts: Any) -> None:
         self.directory = directory
         self.rank = rank
-        self.began = time.monotonic()
+        before = read(directory)
+        self.began = time.monotonic() - before.get("seconds", 0.0)
         now = datetime.now().astimezone().isoformat(timespec="microseconds")
         self.facts: dict[str, Any] = {"status": "running", "started": now, "process": this_process(), **facts}
-        if before := read(directory):  # the run goes on
+        if before:  # the run goes on
             self.facts |= {key: before[key] for key in KEPT if key in before}
             self.facts["resumed"] = [*before.get("resumed", []), now]
 
@@ -56,8 +57,8 @@ class RunRecord:
         return self
 
     def update(self, **facts: Any) -> None:
-        """Adds facts and writes the record."""
-        self.facts |= facts
+        """Adds facts and the seconds that the run has lasted until now, and writes the record."""
+        self.facts |= {**facts, "seconds": round(time.monotonic() - self.began, 3)}
         if self.rank == 0:
             _write(self.directory, self.facts)
 
@@ -65,16 +66,13 @@ class RunRecord:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if error is None:
-            self.update(status="finished", seconds=self._seconds())
+            self.update(status="finished")
             return
         how = _how(error)
         with suppress(OSError):  # where the disk is full, `error` says so
             if "failed_rank" in (known := read(self.directory)):  # another rank knew more
                 how = {key: known[key] for key in ("status", "error", "failed_rank") if key in known}
-            self.update(**how, seconds=self._seconds())
-
-    def _seconds(self) -> float:
-        return round(time.monotonic() - self.began, 3)
+            self.update(**how)
 
 
 def mark(directory: Path, error: BaseException, rank: int | None = None) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import torch
 
@@ -61,10 +62,12 @@ def load_checkpoint(path: Path, mmap: bool = False) -> dict[str, Any]:
 
     With `mmap`, tensors stay on the disk until they are used: the states of an optimizer may exceed a rank's memory.
     """
+    if path.is_file() and not is_zipfile(path):
+        raise UserError(f"{path} cannot be read as a checkpoint: it is cut short, or another kind of file")
     try:
         stored = torch.load(path, map_location="cpu", mmap=mmap, weights_only=True)
     except Exception as error:  # unpickling fails in many ways
-        reason = (str(error).strip() or "it ends too early").splitlines()[0]
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(f"{path} cannot be read as a checkpoint: {reason}") from error
     config = stored.get(CONFIG_KEY) if isinstance(stored, dict) else None
     parts = ("model", "data", "amp", "seeding")

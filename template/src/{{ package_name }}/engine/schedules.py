@@ -8,7 +8,7 @@ peak / (warmup + 1) and reaches its peak right after the warmup.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from lightning.pytorch import Trainer
@@ -22,12 +22,17 @@ Interval = Literal["step", "epoch"]
 
 @dataclass(frozen=True)
 class Horizon:
-    """How long a training lasts after its step `begins`, asked for only by schedules that need it."""
+    """How long a training lasts after its step `begins`, asked for only by schedules that need it.
+
+    Attributes:
+        answers: What it answered: the number of units for each interval that was asked about.
+    """
 
     trainer: Trainer
     monitor: str = "val/loss"
     mode: Literal["min", "max"] = "min"
     begins: int = 0
+    answers: dict[str, int] = field(default_factory=dict)
 
     def __call__(self, interval: Interval, schedule: str) -> int:
         """The number of optimizer steps or epochs.
@@ -45,11 +50,12 @@ class Horizon:
             )
         if steps <= self.begins:
             raise UserError(f"resume_schedule=restart: all {steps} steps are done, set a larger trainer.max_epochs")
-        steps -= self.begins
-        if interval == "step":
-            return int(steps)
-        epoch = math.ceil(self.trainer.num_training_batches / self.trainer.accumulate_grad_batches)
-        return math.ceil(steps / epoch)
+        units = int(steps - self.begins)
+        if interval == "epoch":
+            epoch = math.ceil(self.trainer.num_training_batches / self.trainer.accumulate_grad_batches)
+            units = math.ceil(units / epoch)
+        self.answers[interval] = units
+        return units
 
 
 class ScheduleFactory(Protocol):
