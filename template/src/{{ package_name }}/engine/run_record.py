@@ -41,7 +41,7 @@ class RunRecord:
     def __init__(self, directory: Path, rank: int = 0, **facts: Any) -> None:
         self.directory = directory
         self.rank = rank
-        before = read(directory)
+        self.before = before = read(directory)
         self.began = time.monotonic() - before.get("seconds", 0.0)
         now = datetime.now().astimezone().isoformat(timespec="microseconds")
         self.facts: dict[str, Any] = {"status": "running", "started": now, "process": this_process(), **facts}
@@ -68,6 +68,10 @@ class RunRecord:
         if error is None:
             self.update(status="finished")
             return
+        if isinstance(error, UserError) and self.before and self.facts.get("steps") == self.before.get("steps"):
+            if self.rank == 0:
+                _write(self.directory, self.before)  # refused before it went on: the run is what it was
+            return
         how = _how(error)
         with suppress(OSError):  # where the disk is full, `error` says so
             if "failed_rank" in (known := read(self.directory)):  # another rank knew more
@@ -77,6 +81,8 @@ class RunRecord:
 
 def mark(directory: Path, error: BaseException, rank: int | None = None) -> None:
     """Corrects the record of a run whose rank 0 could not know, or could not say any more, how the run ended."""
+    if isinstance(error, UserError) and read(directory).get("status") in ("finished", "interrupted"):
+        return  # it was refused, and is what it was
     facts = {key: fact for key, fact in read(directory).items() if key not in ("error", "signal")}
     _write(directory, facts | _how(error) | ({} if rank is None else {"failed_rank": rank}))
 
