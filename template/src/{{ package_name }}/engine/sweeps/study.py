@@ -24,12 +24,16 @@ def prepare(config: DictConfig) -> None:
         return
     study = optuna.load_study(study_name=sweeper.study_name, storage=sweeper.storage)
     is_alone = not others_are_busy(Path(config.hydra.sweep.dir))
-    for trial in study.get_trials(deepcopy=False):
-        if trial.state == TrialState.RUNNING and is_alone:
+    finished = [trial.params for trial in study.trials if trial.state == TrialState.COMPLETE]
+    waiting = [trial.system_attrs.get("fixed_params") for trial in study.trials if trial.state == TrialState.WAITING]
+    for trial in study.trials:
+        if trial.state == TrialState.RUNNING and is_alone:  # of a sweep that was killed
             study.tell(trial.number, state=TrialState.FAIL)
-        if trial.state == TrialState.FAIL or (trial.state == TrialState.RUNNING and is_alone):
+        elif trial.state != TrialState.FAIL:
+            continue
+        if trial.params not in (*finished, *waiting):
             study.enqueue_trial(trial.params)
-    finished = sum(trial.state == TrialState.COMPLETE for trial in study.trials)
+            waiting.append(trial.params)
     if sweeper.sampler.get("seed") is not None:
         sweeper.sampler.seed += len(study.trials)  # the same seed would propose the same values again
-    sweeper.n_trials = max(0, sweeper.n_trials - finished)
+    sweeper.n_trials = max(0, sweeper.n_trials - len(finished))
