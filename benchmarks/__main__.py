@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+WARMUP = 5  # steps that are not measured
 ROOT = Path(__file__).parents[1]
 PACKAGE = "cell_counter"
 ROUNDS = 5
@@ -100,8 +101,10 @@ def processes(project: Path) -> Iterator[Figure]:
         "model=resnet",
         "model.net.width=64",
         "model.net.norm=group",
-        "data.batch_size=64",
-        "trainer.max_epochs=4",
+        "data.batch_size=128",
+        "data._target_=benchmarks.throughput.ManyDigits",
+        "trainer.max_epochs=1",
+        f"trainer.max_steps={WARMUP + 32}",
     ]
     quiet = ["callbacks=none", "checkpoint=off", "logger=none", "test=false"]
 
@@ -109,11 +112,20 @@ def processes(project: Path) -> Iterator[Figure]:
         _train(project, count, *large, *quiet, "++trainer.limit_val_batches=0", *clock)
         return json.loads(result.read_text(encoding="utf-8"))
 
-    pairs = [(rate(1), rate(2)) for _ in range(ROUNDS)]
+    def plain(count: int) -> float:
+        command = [sys.executable, "-m", "benchmarks.plain_ddp", str(count), "128"]
+        environment = {**_environment(project), "OMP_NUM_THREADS": "1"}
+        return float(
+            subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120).stdout
+        )
+
+    rounds = [(rate(1), rate(2), plain(1), plain(2)) for _ in range(ROUNDS)]
+    pairs = [(one, two) for one, two, *_ in rounds]
+    by_hand = statistics.median(two / one for *_, one, two in rounds)
     ratio = statistics.median(two["samples_per_second"] / one["samples_per_second"] for one, two in pairs)
     one, two = (statistics.median(pair[place]["samples_per_second"] for pair in pairs) for place in (0, 1))
     step = 1000 * statistics.median(pair[0]["seconds_a_step"] for pair in pairs)
-    detail = f"{two:.0f} / {one:.0f} samples a second, {step:.0f} ms a step"
+    detail = f"{two:.0f} / {one:.0f} samples a second, {step:.0f} ms a step; by hand {by_hand:.2f}"
     yield Figure("samples a second, 2 processes / 1", ratio, 1.7, detail, is_least=True)
 
     short = [*quiet, "model=mlp", "trainer.max_steps=1", "++trainer.limit_val_batches=0"]

@@ -1,4 +1,4 @@
-"""A callback that measures samples a second, over all processes, once the first steps are done."""
+"""Samples a second, over all processes, once the first steps are done, in an epoch that is long enough for that."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from cell_counter.data.digits import Digits
+from cell_counter.engine.batched_tensors import BatchedTensors
 from lightning.pytorch.callbacks import Callback
 
 WARMUP = 5  # steps
@@ -28,3 +30,11 @@ class Clock(Callback):
         if trainer.is_global_zero:
             figures = {"samples_per_second": samples / seconds, "seconds_a_step": seconds}
             self.result.write_text(json.dumps(figures), encoding="utf-8")
+
+
+class ManyDigits(Digits):
+    """The training digits sixteen times over: ends of epochs weigh what they weigh in a real training."""
+
+    def setup(self, stage: str) -> None:
+        super().setup(stage)
+        self.train_set = BatchedTensors(*(tensor.repeat(16, *[1] * (tensor.dim() - 1)) for tensor in self.train_set[:]))

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import sys
 import tomllib
 import warnings
@@ -71,13 +70,6 @@ def test_tools_find_nothing(render: Callable[..., Path], answers: dict[str, Any]
     run(["ruff", "check", "--no-cache", "."], folder)
     run(["pyrefly", "check", "--summary=none", "--python-interpreter-path", sys.executable], folder)
     run(["yamllint", "--strict", "--config-file", ROOT / ".yamllint.yaml", "."], folder)
-
-
-def test_every_option_composes_and_builds(render: Callable[..., Path], tmp_path: Path, answers: dict[str, Any]) -> None:
-    """The project's own test of its configs, for these answers."""
-    folder = tmp_path / "project"
-    shutil.copytree(render(**answers), folder)
-    python(folder, "-m", "pytest", "-n0", "-q", "--basetemp", tmp_path / "pytest", "tests/test_configs.py", cwd=folder)
 
 
 def test_it_trains(render: Callable[..., Path], tmp_path: Path, answers: dict[str, Any]) -> None:

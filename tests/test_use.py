@@ -54,7 +54,7 @@ def test_every_command_of_both_readmes_works(own_template: Path) -> None:
     ids=["processes", "mlflow", "hostile", "csv"],
 )
 def test_its_own_tests_pass(render: Callable[..., Path], tmp_path: Path, answers: dict[str, Any], which: str) -> None:
-    """The README's `make test` runs the quick ones for the default answers; no answer is about processes."""
+    """The README's `make test` runs the quick ones for the default answers; every logger is one of these four."""
     project = tmp_path / "project"
     shutil.copytree(render(**answers), project)
     arguments = ["-n0", "-q", "-m", which, "--basetemp", tmp_path / "pytest"]
