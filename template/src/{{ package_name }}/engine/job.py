@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import lightning.pytorch as lightning
+import torch
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.utilities.exceptions import MisconfigurationException, SIGTERMException
@@ -18,8 +19,9 @@ from .config import Config
 from .data_module import DataModule
 from .devices import Devices
 from .errors import RunFailed, UserError
-from .header import metrics_table, short
+from .header import metrics_table
 from .module import TrainingModule
+from .path_options import short
 from .precision import choose_precision
 from .preflight import Checked
 from .provenance import provenance
@@ -73,7 +75,7 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     precision = choose_precision(config["amp"]["precision"], devices.kind)
     resolved = {"device": devices.kind, "devices": list(devices.indices), "precision": precision}
     applied, sizes = batch_size.apply(config, devices.world_size)
-    record.update(**resolved, world_size=devices.world_size, **sizes)
+    record.update(**resolved, world_size=devices.world_size, threads=torch.get_num_threads(), **sizes)
 
     data: DataModule = build(applied["data"], "data")
     module: TrainingModule = build(applied["model"], "model")

@@ -8,6 +8,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from ..errors import UserError
 from .directory import RECORD
+from .summary import summarised
+
+__all__ = ["expand", "summarised"]
 
 
 def expand(words: list[str], is_sweep: bool) -> list[str]:
@@ -27,7 +30,7 @@ def expand(words: list[str], is_sweep: bool) -> list[str]:
         return words
     if not is_sweep:
         raise UserError(f"resume_sweep={asked} goes on with a sweep: type train -m resume_sweep={asked}")
-    directory = latest_sweep(Path("runs")) if asked == "latest" else Path(str(asked))
+    directory = latest_sweep(Path("runs")) if asked == "latest" else Path(asked)
     if not (directory / RECORD).is_file():
         raise UserError(f"{directory} is no sweep's directory: it holds no {RECORD}")
     given = [word for word in words if _key(word) != "resume_sweep"]

@@ -12,6 +12,7 @@ from ..errors import UserError
 from ..run_record import is_running, read
 
 RECORD = "sweep.json"
+ENDED = "ended.txt"  # why no further trial of the sweep is worth starting
 DIRECTIONS = {"min": "minimize", "max": "maximize"}
 
 started: list[Path] = []  # directories of the sweeps that this process has begun
@@ -26,6 +27,7 @@ class SweepDirectory(Callback):
             _let_the_command_line_win(config)
             direction(config)
             directory.mkdir(parents=True, exist_ok=True)
+            (directory / ENDED).unlink(missing_ok=True)
             if "study_name" in config.hydra.sweeper:
                 from . import study
 

@@ -19,14 +19,14 @@ def one_of_its_own(config: DictConfig, sweep: Path) -> Generator[None]:
 
     The system gives it back when the process ends, however it ends.
     """
-    indices = devices.gpu_indices() if config.trainer.accelerator in ("auto", "gpu", "cuda") else []
-    if len(indices) < 2 or config.trainer.devices not in (1, "1", "auto"):
+    there = devices.choose(config.trainer.accelerator, "auto")
+    if there.kind != "cuda" or len(there.indices) < 2 or config.trainer.devices != 1:
         yield
         return
     folder = sweep / ".gpus"
     folder.mkdir(exist_ok=True)
     while True:
-        for index in indices:
+        for index in there.indices:
             with (folder / str(index)).open("w") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

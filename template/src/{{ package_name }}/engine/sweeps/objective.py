@@ -10,8 +10,7 @@ from lightning.pytorch.callbacks import Callback
 
 from ..errors import UserError
 from ..run_record import read
-
-ENDED = "ended.txt"  # in a sweep's directory: why no further trial is worth starting
+from .directory import ENDED
 
 
 class Objective(Callback):

@@ -16,6 +16,7 @@ def prepare(config: DictConfig) -> None:
     """
     sweeper = config.hydra.sweeper
     sweeper.direction = direction(config)
+    sweeper.storage = config.sweep.get("storage") or sweeper.storage
     if sweeper.storage is None:
         return
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -15,7 +15,7 @@ from .. import ranks, run_record
 from ..errors import JobFailed, UserError
 from ..one_line_errors import one_line
 from . import directory, gpus
-from .objective import ENDED, score
+from .objective import score
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +34,8 @@ def run_trial(config: DictConfig, launch: Callable[[DictConfig], dict[str, float
         log.info("trial %s has finished before", run.name)
         return known
     try:
-        if (sweep / ENDED).exists():
-            raise UserError((sweep / ENDED).read_text(encoding="utf-8").strip())
+        if (sweep / directory.ENDED).exists():
+            raise UserError((sweep / directory.ENDED).read_text(encoding="utf-8").strip())
         with open_dict(config), gpus.one_of_its_own(config, sweep):
             if metric is not None:
                 target = f"{__package__}.objective.Objective"
@@ -59,4 +59,5 @@ def _note(run: Path, error: Exception) -> None:
     if not isinstance(error, JobFailed):  # its own process has written it
         with (run / "train.log").open("a", encoding="utf-8") as file:
             file.write("".join(traceback.format_exception(error)))
-    os.write(2, f"trial {run.name} failed: {reason}\n".encode())
+    if not (run.parent / directory.ENDED).exists():
+        os.write(2, f"trial {run.name} failed: {reason}\n".encode())
