@@ -98,6 +98,20 @@ def forget_steps(logger: Logger, first: int) -> None:
         logger.experiment.file_writer.add_event(Event(step=first, session_log=restart))
 
 
+def add_missing_row(logger: Logger, step: int, metrics: dict[str, Any]) -> None:
+    """Adds the metrics of a step to a CSV file that does not hold them."""
+    if not isinstance(logger, CSVLogger) or not metrics:
+        return
+    file = Path(logger.log_dir) / "metrics.csv"
+    if file.exists():
+        with file.open(newline="", encoding="utf-8") as lines:
+            rows = [row for row in csv.DictReader(lines) if row["step"] == str(step)]
+        if any(all(row.get(name) for name in metrics) for row in rows):
+            return
+    logger.log_metrics(metrics, step)
+    logger.save()
+
+
 def _forget_rows(file: Path, first: int) -> None:
     if not file.exists():
         return

@@ -12,7 +12,7 @@ from lightning.pytorch.callbacks import Callback
 from torchmetrics import Metric
 
 from .lightning_private import count_epochs_alike, metric_states, rebuild_training_loader
-from .loggers import forget_steps
+from .loggers import add_missing_row, forget_steps
 from .stage_metrics import StageMetrics, Step
 
 
@@ -32,6 +32,8 @@ class ExactResume(Callback):
 
     def __init__(self) -> None:
         self.loaded: list[dict[str, Any]] | None = None
+        self.epoch_metrics: dict[str, float] = {}
+        self.ended_epoch: int | None = None
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         self.trainer, self.module = trainer, pl_module
@@ -48,10 +50,24 @@ class ExactResume(Callback):
         if self.trainer.world_size > 1:
             ranks = [None] * self.trainer.world_size
             distributed.all_gather_object(ranks, mine)
-        return {"ranks": ranks}
+        return {"ranks": ranks, "epoch_metrics": self._epoch_metrics()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.loaded = state_dict["ranks"]
+        self.epoch_metrics = state_dict["epoch_metrics"]
+
+    def _epoch_metrics(self) -> dict[str, float]:
+        """Those of an epoch's end, which Lightning logs after its checkpoint: a run may be killed in between."""
+        if self.ended_epoch != self.trainer.current_epoch:
+            return {}
+        named = self.trainer.callback_metrics.items()
+        of_epoch = {
+            name: float(value) for name, value in named if name.startswith("train/") and not name.endswith("_step")
+        }
+        return {"epoch": self.trainer.current_epoch, **of_epoch}
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.ended_epoch = trainer.current_epoch  # the module measures it now; its checkpoint comes last
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         in_epoch = training_position(trainer)[1] > 0
@@ -68,6 +84,7 @@ class ExactResume(Callback):
         _match_strides(trainer)
         for logger in trainer.loggers if trainer.is_global_zero else ():
             forget_steps(logger, trainer.global_step)
+            add_missing_row(logger, trainer.global_step - 1, self.epoch_metrics)
 
 
 def _stages(module: LightningModule) -> dict[str, StageMetrics]:
