@@ -3,15 +3,16 @@
 import io
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from typing import Literal
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullFormatter, PercentFormatter
 
 from .experiments import Run
 from .table import Configuration
@@ -70,20 +71,30 @@ def _for_page(svg: str, title: str, tooltips: dict[str, str]) -> str:
     return f'<svg {frame[0]} role="img" aria-label="{escape(title)}">{svg[svg.index(">") + 1 :]}'
 
 
-def colour(place: int) -> str:
-    """Of the configuration at a place of the ranking."""
-    return PALETTE[min(place, len(PALETTE) - 1)]
+def stretch(axes: Axes, which: Literal["x", "y"], values: Iterable[float]) -> None:
+    """Makes an axis logarithmic where its values are positive and far apart; its numbers stay plain."""
+    if is_wide(values):
+        axes.set(**{f"{which}scale": "log"})
+        axis = axes.xaxis if which == "x" else axes.yaxis
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
+
+
+def is_wide(values: Iterable[float]) -> bool:
+    """Whether all values are positive, and the largest one is more than 200 times the smallest."""
+    finite = [value for value in values if math.isfinite(value)]
+    return bool(finite) and min(finite) > 0 and max(finite) / min(finite) > 200
 
 
 def curves(
-    title: str, configurations: Sequence[Configuration], columns: Sequence[str], log: bool = False
+    title: str, configurations: Sequence[Configuration], columns: Sequence[str], is_share: bool = False
 ) -> str | None:
-    """A column of the histories over epochs: the mean over the runs of a configuration, a band from least to most.
+    """Columns of the histories over epochs: the mean over the runs of a configuration, a band from least to most.
 
     The first column is drawn solid, the second one dashed. None where no run has any of them.
     """
     drawn = [
-        (place, configuration, style, line)
+        (place, style, line)
         for place, configuration in enumerate(configurations)
         for column, style in zip(columns, ("-", "--"), strict=False)
         if (line := _over_epochs(configuration.runs, column)) is not None
@@ -92,20 +103,22 @@ def curves(
         return None
 
     def draw(axes: Axes, tooltips: dict[str, str]) -> None:
-        for place, configuration, style, (epochs, values) in reversed(drawn):
-            mean = np.nanmean(values, axis=0)
-            marker = "o" if len(epochs) == 1 else None
-            gid = f"c{place}{style}"
+        for place, style, (epochs, values) in reversed(drawn):
+            colour = PALETTE[min(place, len(PALETTE) - 1)]
+            look = {"color": colour, "linestyle": style, "marker": "o" if len(epochs) == 1 else ""}
             width = 1.6 if place < len(PALETTE) - 1 else 0.9
-            axes.plot(epochs, mean, style, color=colour(place), marker=marker, markersize=4, linewidth=width, gid=gid)
-            tooltips[gid] = configuration.title
+            gid = f"c{place}{style}"
+            axes.plot(epochs, np.nanmean(values, axis=0), markersize=4, linewidth=width, gid=gid, **look)
+            tooltips[gid] = configurations[place].title
             if len(values) > 1:
                 least, most = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
-                axes.fill_between(epochs, least, most, color=colour(place), alpha=0.2, linewidth=0)
+                axes.fill_between(epochs, least, most, color=colour, alpha=0.2, linewidth=0)
         axes.set_xlabel("epoch")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        if log and all(np.nanmin(values) > 0 for _, _, _, (_, values) in drawn):
-            axes.set_yscale("log")
+        stretch(axes, "y", [value for _, _, (_, values) in drawn for value in values.ravel()])
+        if is_share:
+            axes.set_ylim(bottom=0)
+            axes.yaxis.set_major_formatter(PercentFormatter(1))
 
     return chart(title, draw)
 

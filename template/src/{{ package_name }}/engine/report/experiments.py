@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,10 @@ class Run:
     """A run: its directory, its record, its config with dotted keys, and the columns of its history."""
 
     directory: Path
+    status: str
     record: dict[str, Any]
     config: dict[str, Any]
     history: dict[str, list[float]]
-
-    @cached_property
-    def status(self) -> str:
-        return status_of(self.record) if "status" in self.record or not self.record else "unreadable"
 
     @property
     def metric(self) -> str:
@@ -104,17 +100,22 @@ def _natural(path: Path) -> list[tuple[int, str]]:
 
 
 def _read_run(directory: Path) -> Run:
-    try:
-        record = run_record.read(directory)
-    except (OSError, ValueError):
-        record = {"status": "unreadable"}
-    if not isinstance(record, dict):
-        record = {"status": "unreadable"}
+    record, status = _read_record(directory)
+    if status == "killed":  # or it has ended since its record was read
+        record, status = _read_record(directory)
     history: dict[str, list[float]] = {}
     for row in history_file.read(directory / history_file.NAME):
         for name, value in row.items():
             history.setdefault(name, []).append(_number(value))
-    return Run(directory, record, _read_config(directory / ".hydra"), history)
+    return Run(directory, status, record, _read_config(directory / ".hydra"), history)
+
+
+def _read_record(directory: Path) -> tuple[dict[str, Any], str]:
+    try:
+        record = run_record.read(directory)
+        return record, status_of(record)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}, "unreadable"
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

@@ -40,6 +40,7 @@ def page(title: str, runs: list[Run], table: Table) -> str:
         *(_sweep(folder, trials) for folder, trials in sweeps.items() if len(trials) > 1),
         _predictions(runs),
         _failures(runs),
+        _runs(table),
         _environment(runs),
     ]
     style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
@@ -86,7 +87,7 @@ def _curves(table: Table) -> str:
         *metric,
         curves("Learning rate at the start of the epoch", best, ["lr"]),
         curves("Gradient norm, mean of the epoch", best, ["grad_norm"]),
-        curves("Share of time waiting for data", best, ["data_wait"]),
+        curves("Share of time waiting for data", best, ["data_wait"], is_share=True),
     ]
     note = f" Only the best {len(best)} configurations are drawn, {left_out} are not." if left_out else ""
     return (
@@ -172,6 +173,20 @@ def _failures(runs: list[Run]) -> str:
         if run.status not in ("finished", "running", "claimed") and not run.status.startswith("running on")
     ]
     return f"<h2>Runs that did not finish</h2>{_table(['run', 'status', 'time', 'reason'], rows)}" if rows else ""
+
+
+def _runs(table: Table) -> str:
+    rows = [
+        [
+            _swatch(place),
+            *map(escape, [str(run.directory), run.status, str(run.seed), f"{run.best:.4g}", f"{run.last:.4g}"]),
+        ]
+        for place, configuration in enumerate(table.configurations)
+        for run in configuration.runs
+    ]
+    listed = _table(["", "run", "status", "seed", f"best {escape(table.metric)}", "last"], rows)
+    few = " open" if len(rows) <= MOST_CURVES else ""
+    return f"<h2>Runs</h2><details{few}><summary>In the order of the configurations</summary>{listed}</details>"
 
 
 def _environment(runs: list[Run]) -> str:

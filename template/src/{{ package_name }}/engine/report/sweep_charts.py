@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from .charts import INK, PALETTE, SIZE, chart
+from .charts import INK, PALETTE, SIZE, chart, is_wide, stretch
 from .experiments import Run, label, shown, telling_keys
 
 MOST_PARAMETERS = 8
@@ -22,12 +22,25 @@ def sweep_charts(trials: list[Run]) -> tuple[list[str], list[tuple[str, float]]]
     charts = [_history(trials)]
     if len(scored) < 2:
         return charts, []
-    keys = telling_keys(scored)
+    keys = parameters(scored)
     importance = sorted(((label(key), explained(scored, key)) for key in keys), key=lambda pair: (-pair[1], pair[0]))
     ranked = sorted(keys, key=lambda key: [name for name, _ in importance].index(label(key)))[:MOST_PARAMETERS]
     if len(ranked) > 1:
         charts.append(_parallel(scored, ranked))
     return [*charts, *(_slice(scored, key) for key in ranked)], importance
+
+
+def parameters(trials: list[Run]) -> list[str]:
+    """The keys that differ, without those that come with a component: its name says as much."""
+    keys = telling_keys(trials)
+    parts = [key for key in keys if key.endswith("._target_")]
+    return [key for key in keys if key in parts or not any(_comes_with(key, part, trials) for part in parts)]
+
+
+def _comes_with(key: str, part: str, trials: list[Run]) -> bool:
+    values = {trial.config.get(part): str(trial.config.get(key)) for trial in trials}
+    is_inside = key.startswith(part.removesuffix("_target_"))
+    return is_inside and all(values[trial.config.get(part)] == str(trial.config.get(key)) for trial in trials)
 
 
 def _history(trials: list[Run]) -> str:
@@ -45,6 +58,7 @@ def _history(trials: list[Run]) -> str:
             best = sign * np.minimum.accumulate(sign * np.where(finite, values, sign * np.inf))
             shown_from = int(np.argmax(finite))
             axes.step(numbers[shown_from:], best[shown_from:], where="post", color=PALETTE[1], linewidth=1.4)
+        stretch(axes, "y", values)
         bottom = axes.get_ylim()[0]
         failed = numbers[~finite]
         axes.plot(failed, np.full(len(failed), bottom), "x", color=INK, markersize=5, clip_on=False)
@@ -59,7 +73,7 @@ def _positions(trials: Sequence[Run], key: str) -> tuple[np.ndarray, bool, list[
     values = [trial.config.get(key) for trial in trials]
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
         numbers = np.array(values, dtype=float)
-        return numbers, bool(numbers.min() > 0 and numbers.max() / numbers.min() >= 50), []
+        return numbers, is_wide(numbers), []
     names = sorted({shown(trial, key) for trial in trials})
     return np.array([float(names.index(shown(trial, key))) for trial in trials]), False, names
 
@@ -85,14 +99,15 @@ def explained(trials: Sequence[Run], key: str) -> float:
 
 
 def _slice(trials: Sequence[Run], key: str) -> str:
-    positions, log, names = _positions(trials, key)
+    positions, _, names = _positions(trials, key)
 
     def draw(axes: Axes, tooltips: dict[str, str]) -> None:
         axes.plot(positions, [trial.best for trial in trials], "o", color=PALETTE[0], markersize=4, alpha=0.7)
         axes.set_xlabel(label(key))
-        if log:
-            axes.set_xscale("log")
-        if names:
+        stretch(axes, "y", [trial.best for trial in trials])
+        if not names:
+            stretch(axes, "x", positions)
+        else:
             axes.set_xticks(range(len(names)), names, rotation=30 if max(map(len, names)) > 8 else 0, ha="center")
             axes.margins(x=0.2)
 

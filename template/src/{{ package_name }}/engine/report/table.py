@@ -84,7 +84,7 @@ class Table:
 
     def titles(self) -> list[str]:
         keys = map(label, self.keys)
-        return [*keys, "runs", f"best {self.metric}", f"last {self.metric}", *self.tests, "time", "status"]
+        return [*keys, "runs", "status", f"best {self.metric}", f"last {self.metric}", *self.tests, "time"]
 
     def rows(self) -> list[list[str]]:
         """A row for each configuration, with mean ± standard deviation where it has several runs."""
@@ -92,9 +92,9 @@ class Table:
             [
                 *configuration.settings.values(),
                 str(len(configuration.runs)),
-                *(str(configuration.spread(measure)) for measure in self.measures().values()),
-                duration(configuration.spread(lambda run: run.seconds).mean),
                 statuses(configuration.runs),
+                *(str(configuration.spread(measure)) for measure in self.measures().values()),
+                duration(configuration.spread(attrgetter("seconds")).mean),
             ]
             for configuration in self.configurations
         ]
