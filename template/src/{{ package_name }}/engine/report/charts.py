@@ -103,19 +103,23 @@ def curves(
         return None
 
     def draw(axes: Axes, tooltips: dict[str, str]) -> None:
-        for place, style, (epochs, values) in reversed(drawn):
+        axes.set_xlabel("epoch")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        coloured = [values for place, _, (_, values) in drawn if place < len(PALETTE) - 1]
+        stretch(axes, "y", np.concatenate([*map(np.ravel, coloured), []]))
+        for place, style, (epochs, values) in drawn:
+            if place == len(PALETTE) - 1:  # the grey ones may leave the picture, or one that diverged would flatten it
+                axes.autoscale_view()
+                axes.autoscale(False, axis="y")
             colour = PALETTE[min(place, len(PALETTE) - 1)]
-            look = {"color": colour, "linestyle": style, "marker": "o" if len(epochs) == 1 else ""}
-            width = 1.6 if place < len(PALETTE) - 1 else 0.9
-            gid = f"c{place}{style}"
-            axes.plot(epochs, np.nanmean(values, axis=0), markersize=4, linewidth=width, gid=gid, **look)
+            marker = "o" if len(epochs) == 1 else ""
+            gid, layer = f"c{place}{style}", 3 - place / 100
+            look = {"color": colour, "linestyle": style, "marker": marker, "markersize": 4, "linewidth": 1.4}
+            axes.plot(epochs, np.nanmean(values, axis=0), gid=gid, zorder=layer, **look)
             tooltips[gid] = configurations[place].title
             if len(values) > 1:
                 least, most = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
-                axes.fill_between(epochs, least, most, color=colour, alpha=0.2, linewidth=0)
-        axes.set_xlabel("epoch")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        stretch(axes, "y", [value for _, _, (_, values) in drawn for value in values.ravel()])
+                axes.fill_between(epochs, least, most, color=colour, alpha=0.2, linewidth=0, zorder=layer)
         if is_share:
             axes.set_ylim(bottom=0)
             axes.yaxis.set_major_formatter(PercentFormatter(1))

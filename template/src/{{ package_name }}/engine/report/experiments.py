@@ -190,4 +190,5 @@ def shown(run: Run, key: str) -> str:
     """A value of the config for people: of a component its name only, nothing where there is none."""
     value = str(run.directory) if key == "run" else run.config.get(key, "")
     text = value if isinstance(value, str) else json.dumps(value, default=str)
+    text = f"{value:.6g}" if isinstance(value, float) else text
     return text.rpartition(".")[2] if key.endswith("._target_") else text

@@ -71,6 +71,7 @@ def _configurations(table: Table) -> str:
         "<h2>Configurations</h2><p>The best one first. ± is the sample standard deviation over finished runs that "
         "differ only in seed or fold. Colours are those of the charts.</p>"
         + _table(["", *map(escape, table.titles())], rows)
+        + f"<p>{table.left_out()}</p>"
     )
 
 

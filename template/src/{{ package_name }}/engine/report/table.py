@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from .experiments import Run, differing_keys, label, shown, telling_keys, texts
 
+MOST_ROWS = 50
+
 
 class Spread(NamedTuple):
     """Mean and sample standard deviation (n - 1) of n values; NaN where there are too few."""
@@ -87,7 +89,7 @@ class Table:
         return [*keys, "runs", "status", f"best {self.metric}", f"last {self.metric}", *self.tests, "time"]
 
     def rows(self) -> list[list[str]]:
-        """A row for each configuration, with mean ± standard deviation where it has several runs."""
+        """A row for each of the best 50 configurations, with mean ± standard deviation where it has several runs."""
         return [
             [
                 *configuration.settings.values(),
@@ -96,8 +98,13 @@ class Table:
                 *(str(configuration.spread(measure)) for measure in self.measures().values()),
                 duration(configuration.spread(attrgetter("seconds")).mean),
             ]
-            for configuration in self.configurations
+            for configuration in self.configurations[:MOST_ROWS]
         ]
+
+    def left_out(self) -> str:
+        """What to say below the rows where not all configurations have one."""
+        more = len(self.configurations) - MOST_ROWS
+        return f"{more} more in report.csv" if more > 0 else ""
 
     def measures(self) -> dict[str, Callable[[Run], float]]:
         """What is measured of each run: its best and its last score, and its tests."""
@@ -126,7 +133,7 @@ class Table:
         rows = [self.titles(), *self.rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join(lines) + "\n"
+        return "\n".join([*lines, self.left_out()]).rstrip() + "\n"
 
 
 def _tested(name: str, run: Run) -> float:
