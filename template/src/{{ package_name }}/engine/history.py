@@ -35,15 +35,17 @@ class History(Checkpoint):
         self.lr = math.nan
         self.validated = False
 
+    def state_dict(self) -> dict[str, Any]:
+        return {"lr": self.lr}  # a run that goes on in the middle of an epoch does not see its start
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.lr = state_dict["lr"]
+
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.file = HistoryFile(self.directory, epochs=training_position(trainer)[0])
-        self._begin(trainer)  # a run that goes on in the middle of an epoch has no start of the epoch
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._begin(trainer)
-
-    def _begin(self, trainer: Trainer) -> None:
-        self.lr = trainer.optimizers[0].param_groups[0]["lr"] if trainer.optimizers else math.nan
+        self.lr = float(trainer.optimizers[0].param_groups[0]["lr"]) if trainer.optimizers else math.nan
         self.validated = False
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

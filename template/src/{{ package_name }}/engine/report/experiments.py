@@ -94,9 +94,10 @@ def read_runs(folders: Iterable[Path]) -> list[Run]:
     return [_read_run(directory) for directory in sorted(found.values(), key=_natural)]
 
 
-def _natural(path: Path) -> list[tuple[int, str]]:
-    """Sorts 10 behind 9."""
-    return [(int(part) if part.isascii() and part.isdigit() else -1, part) for part in path.parts]
+def _natural(path: Path) -> list[tuple[bool, int, str]]:
+    """Sorts 10 behind 9, and words behind numbers."""
+    numbers = [(part.isascii() and part.isdigit(), part) for part in path.parts]
+    return [(not is_number, int(part) if is_number else 0, part) for is_number, part in numbers]
 
 
 def _read_run(directory: Path) -> Run:
@@ -107,7 +108,7 @@ def _read_run(directory: Path) -> Run:
     for row in history_file.read(directory / history_file.NAME):
         for name, value in row.items():
             history.setdefault(name, []).append(_number(value))
-    return Run(directory, status, record, _read_config(directory / ".hydra"), history)
+    return Run(directory, status, record, _read_config(directory / ".hydra" / "config.yaml"), history)
 
 
 def _read_record(directory: Path) -> tuple[dict[str, Any], str]:
@@ -118,19 +119,13 @@ def _read_record(directory: Path) -> tuple[dict[str, Any], str]:
         return {}, "unreadable"
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
-    """The composed config, or what was typed where that is missing or half-written."""
-    for name in ("config.yaml", "overrides.yaml"):
-        try:
-            content = yaml.load((folder / name).read_text(encoding="utf-8"), Loader)
-        except (OSError, ValueError, yaml.YAMLError):
-            continue
-        if isinstance(content, dict):
-            return dict(_flat("", content))
-        if isinstance(content, list):
-            pairs = (str(word).lstrip("+~").partition("=") for word in content)
-            return {key: value for key, _, value in pairs}
-    return {}
+def _read_config(file: Path) -> dict[str, Any]:
+    """The composed config with dotted keys; empty where it is missing or half-written."""
+    try:
+        content = yaml.load(file.read_text(encoding="utf-8"), Loader)
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return dict(_flat("", content)) if isinstance(content, dict) else {}
 
 
 def _flat(prefix: str, content: dict[str, Any]) -> Iterable[tuple[str, Any]]:
@@ -149,9 +144,7 @@ def _number(value: Any) -> float:
 
 
 def texts(run: Run) -> dict[str, str]:
-    """The config's relevant values as text; a run without a config is like no other one."""
-    if not run.config:
-        return {"run": str(run.directory)}
+    """The config's values as text, without those in which repetitions differ, or which change no result."""
     return {
         key: json.dumps(value, default=str)
         for key, value in run.config.items()
@@ -160,25 +153,22 @@ def texts(run: Run) -> dict[str, str]:
 
 
 def differing_keys(runs: list[Run]) -> list[str]:
-    """The keys that have several values among the runs, or that some runs lack."""
-    values: dict[str, set[str]] = {}
-    count: dict[str, int] = {}
-    for run in runs:
-        for key, text in texts(run).items():
-            values.setdefault(key, set()).add(text)
-            count[key] = count.get(key, 0) + 1
-    return [key for key, found in values.items() if len(found) > 1 or count[key] < len(runs)]
+    """The keys that have several values among the runs with a config, or that some of them lack."""
+    known = [texts(run) for run in runs if run.config]
+    keys = dict.fromkeys(key for values in known for key in values)
+    return [key for key in keys if len({values.get(key) for values in known}) > 1]
 
 
 def telling_keys(runs: list[Run]) -> list[str]:
     """The differing keys without the arguments that only one of two components has: its name says as much."""
     keys = differing_keys(runs)
-    targets = {key.removesuffix("_target_") for key in keys if key.endswith("._target_")}
-    everywhere = set.intersection(*(set(run.config) for run in runs))
+    targets = [key.removesuffix("_target_") for key in keys if key.endswith("._target_")]
     return [
         key
         for key in keys
-        if key in everywhere or key.endswith("._target_") or not any(key.startswith(target) for target in targets)
+        if key.endswith("._target_")
+        or all(key in run.config for run in runs if run.config)
+        or not any(key.startswith(target) for target in targets)
     ]
 
 
@@ -188,7 +178,7 @@ def label(key: str) -> str:
 
 def shown(run: Run, key: str) -> str:
     """A value of the config for people: of a component its name only, nothing where there is none."""
-    value = str(run.directory) if key == "run" else run.config.get(key, "")
+    value = run.config.get(key, "")
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     text = f"{value:.6g}" if isinstance(value, float) else text
     return text.rpartition(".")[2] if key.endswith("._target_") else text

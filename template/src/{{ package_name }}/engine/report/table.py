@@ -78,7 +78,8 @@ class Table:
         groups: dict[tuple[str | None, ...], list[Run]] = {}
         for run in runs:
             values = texts(run)
-            groups.setdefault(tuple(values.get(key) for key in keys), []).append(run)
+            lonely = None if run.config else str(run.directory)  # nobody knows what it is a repetition of
+            groups.setdefault((lonely, *(values.get(key) for key in keys)), []).append(run)
         found = [
             Configuration({label(key): shown(group[0], key) for key in self.keys}, group) for group in groups.values()
         ]
@@ -146,7 +147,7 @@ def _cell(value: Any) -> Any:
 
 def statuses(runs: list[Run]) -> str:
     counts = Counter(run.status for run in runs)
-    return ", ".join(f"{count} {status}" if len(counts) > 1 else status for status, count in counts.items())
+    return ", ".join(f"{count} {status}" if len(counts) > 1 else status for status, count in counts.most_common())
 
 
 def duration(seconds: float) -> str:
