@@ -19,7 +19,9 @@ from .config import Config
 from .data_module import DataModule
 from .devices import Devices
 from .errors import RunFailed, UserError
+from .fast_loop import skip_empty_hooks
 from .header import metrics_table
+from .history import keep_history
 from .module import TrainingModule
 from .path_options import short
 from .precision import choose_precision
@@ -96,6 +98,7 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     trainer = make_trainer(config, devices, precision, run_loggers, request, sync_batchnorm)
     schedule = resume_schedule.resumed_schedule(config, checkpoint)
     trainer.callbacks.extend([schedule, RecordProgress(record)])  # type: ignore[attr-defined]
+    skip_empty_hooks(keep_history(trainer, Path(config["paths"]["run"]), record.began))
     if trainer.is_global_zero:
         loggers.log_run(run_loggers, config, record.facts)
 
