@@ -35,7 +35,7 @@ def expand(words: list[str], is_sweep: bool) -> list[str]:
         raise UserError(f"{directory} is no sweep's directory: it holds no {RECORD}")
     given = [word for word in words if _key(word) != "resume_sweep"]
     replaced = {"hydra.sweep.dir", *map(_key, given)}
-    own = [word for word in json.loads((directory / RECORD).read_text(encoding="utf-8"))["words"]]
+    own: list[str] = json.loads((directory / RECORD).read_text(encoding="utf-8"))["words"]
     return [*(word for word in own if _key(word) not in replaced), *given, f"hydra.sweep.dir='{directory}'"]
 
 

@@ -1,15 +1,11 @@
-"""What trials are compared by: the best value of a metric over the whole run."""
+"""A metric that trials are to be compared by and that nobody logs ends the sweep, not every trial of it."""
 
-import csv
-import math
 from pathlib import Path
-from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
 from ..errors import UserError
-from ..run_record import read
 from .directory import ENDED
 
 
@@ -34,17 +30,3 @@ class Objective(Callback):
         if trainer.is_global_zero:
             (self.sweep / ENDED).write_text(f"{message}\n", encoding="utf-8")
         raise UserError(message)
-
-
-def score(run: Path, metric: str | None, direction: str) -> float | None:
-    """The best value of the metric (null: of the monitored one) in the run's directory; None where it has none."""
-    if metric is None:
-        best: Any = read(run).get("best_score")
-        return best if best is not None and math.isfinite(best) else None
-    file = run / "metrics.csv"
-    if not file.exists():
-        return None
-    with file.open(encoding="utf-8", newline="") as lines:
-        values = [float(row[metric]) for row in csv.DictReader(lines) if row.get(metric)]
-    finite = [value for value in values if math.isfinite(value)]
-    return (min if direction == "minimize" else max)(finite, default=None)

@@ -14,7 +14,7 @@ from ..config_folder import SCRIPT
 from ..errors import JobFailed, UserError
 from ..path_options import short
 from . import directory
-from .objective import score
+from .scores import score
 
 LEFT_OUT = ("launcher", "resume_sweep", "hydra")  # of the words of a trial: they are about the whole sweep
 

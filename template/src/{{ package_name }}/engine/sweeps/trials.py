@@ -15,7 +15,7 @@ from .. import ranks, run_record
 from ..errors import JobFailed, UserError
 from ..one_line_errors import one_line
 from . import directory, gpus
-from .objective import score
+from .scores import score
 
 log = logging.getLogger(__name__)
 
