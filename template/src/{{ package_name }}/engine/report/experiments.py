@@ -159,17 +159,27 @@ def differing_keys(runs: list[Run]) -> list[str]:
     return [key for key in keys if len({values.get(key) for values in known}) > 1]
 
 
-def telling_keys(runs: list[Run]) -> list[str]:
-    """The differing keys without the arguments that only one of two components has: its name says as much."""
-    keys = differing_keys(runs)
-    targets = [key.removesuffix("_target_") for key in keys if key.endswith("._target_")]
-    return [
-        key
-        for key in keys
-        if key.endswith("._target_")
-        or all(key in run.config for run in runs if run.config)
-        or not any(key.startswith(target) for target in targets)
-    ]
+def telling_keys(runs: list[Run], also_shared: bool = True) -> list[str]:
+    """The differing keys without those arguments of a component that its name implies among these runs.
+
+    Arguments that all runs have, such as `optimizer.lr`, stay unless `also_shared` is False.
+    """
+    keys, known = differing_keys(runs), [run.config for run in runs if run.config]
+    parts = [key for key in keys if key.endswith("._target_")]
+
+    def is_implied(key: str) -> bool:
+        if key in parts or (also_shared and all(key in config for config in known)):
+            return False
+        inside = [part for part in parts if key.startswith(part.removesuffix("_target_"))]
+        return any(_decides(part, key, known) for part in inside)
+
+    return [key for key in keys if not is_implied(key)]
+
+
+def _decides(part: str, key: str, configs: list[dict[str, Any]]) -> bool:
+    return len({(config.get(part), str(config.get(key))) for config in configs}) == len(
+        {config.get(part) for config in configs}
+    )
 
 
 def label(key: str) -> str:

@@ -141,8 +141,9 @@ def _confusion(counts: Any) -> str:
             background = f"color-mix(in srgb, var({colour}) {share:.0f}%, transparent)"
             cells.append(f'<td style="background:{background}">{count or ""}</td>')
         rows.append([f"<th>{true}</th>", *cells])
-    titles = ["true \\ predicted", *map(str, range(len(counts)))]
-    return f"<h3>Confusion matrix</h3><p>{accuracy}</p>{_table(titles, rows, 'matrix')}"
+    titles = ["", *map(str, range(len(counts)))]
+    words = f"{accuracy} A row for each true class, a column for each predicted one."
+    return f"<h3>Confusion matrix</h3><p>{words}</p>{_table(titles, rows, 'matrix')}"
 
 
 def _pictures(found: dict[str, Any]) -> str:

@@ -22,25 +22,12 @@ def sweep_charts(trials: list[Run]) -> tuple[list[str], list[tuple[str, float]]]
     charts = [_history(trials)]
     if len(scored) < 2:
         return charts, []
-    keys = parameters(scored)
+    keys = telling_keys(scored, also_shared=False)
     importance = sorted(((label(key), explained(scored, key)) for key in keys), key=lambda pair: (-pair[1], pair[0]))
     ranked = sorted(keys, key=lambda key: [name for name, _ in importance].index(label(key)))[:MOST_PARAMETERS]
     if len(ranked) > 1:
         charts.append(_parallel(scored, ranked))
     return [*charts, *(_slice(scored, key) for key in ranked)], importance
-
-
-def parameters(trials: list[Run]) -> list[str]:
-    """The keys that differ, without those that come with a component: its name says as much."""
-    keys = telling_keys(trials)
-    parts = [key for key in keys if key.endswith("._target_")]
-    return [key for key in keys if key in parts or not any(_comes_with(key, part, trials) for part in parts)]
-
-
-def _comes_with(key: str, part: str, trials: list[Run]) -> bool:
-    values = {trial.config.get(part): str(trial.config.get(key)) for trial in trials}
-    is_inside = key.startswith(part.removesuffix("_target_"))
-    return is_inside and all(values[trial.config.get(part)] == str(trial.config.get(key)) for trial in trials)
 
 
 def _history(trials: list[Run]) -> str:
