@@ -20,16 +20,13 @@ from .sweep_charts import sweep_charts
 from .table import Table, duration
 
 MOST_CURVES = 20
+MOST_SWEEPS = 10
 MOST_CLASSES = 20  # larger confusion matrices become a list of the most frequent mistakes
 FACTS = ("python", "versions", "git", "device", "devices", "precision", "world_size", "process.host")
 
 
 def page(title: str, runs: list[Run], table: Table) -> str:
     """The whole page as HTML."""
-    sweeps: dict[Path, list[Run]] = {}
-    for run in runs:
-        if run.sweep:
-            sweeps.setdefault(run.sweep, []).append(run)
     now = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
     parts = [
         f"<h1>{escape(title)}</h1>",
@@ -37,7 +34,7 @@ def page(title: str, runs: list[Run], table: Table) -> str:
         f"configuration{'s' * (len(table.configurations) > 1)}; made on {now}</p>",
         _configurations(table),
         _curves(table),
-        *(_sweep(folder, trials) for folder, trials in sweeps.items() if len(trials) > 1),
+        _sweeps(runs),
         _predictions(runs),
         _failures(runs),
         _runs(table),
@@ -95,6 +92,17 @@ def _curves(table: Table) -> str:
         "<h2>Learning curves</h2><p>Means over the runs of a configuration that reached the epoch; bands reach from "
         f"the least to the largest value.{note}</p>" + _grid(charts)
     )
+
+
+def _sweeps(runs: list[Run]) -> str:
+    sweeps: dict[Path, list[Run]] = {}
+    for run in runs:
+        if run.sweep:
+            sweeps.setdefault(run.sweep, []).append(run)
+    drawn = [_sweep(folder, trials) for folder, trials in list(sweeps.items())[-MOST_SWEEPS:] if len(trials) > 1]
+    more = len(sweeps) - MOST_SWEEPS
+    note = f"<p>{more} earlier sweeps are not drawn here; a report of their folder shows them.</p>" if more > 0 else ""
+    return "".join(drawn) + note
 
 
 def _sweep(folder: Path, trials: list[Run]) -> str:

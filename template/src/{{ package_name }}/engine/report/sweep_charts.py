@@ -58,7 +58,7 @@ def _history(trials: list[Run]) -> str:
 def _positions(trials: Sequence[Run], key: str) -> tuple[np.ndarray, bool, list[str]]:
     """Where the trials stand on a parameter's axis, whether it is logarithmic, and its names if it has no numbers."""
     values = [trial.config.get(key) for trial in trials]
-    if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+    if all(isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300 for value in values):
         numbers = np.array(values, dtype=float)
         return numbers, is_wide(numbers), []
     names = sorted({shown(trial, key) for trial in trials})
@@ -95,7 +95,8 @@ def _slice(trials: Sequence[Run], key: str) -> str:
         if not names:
             stretch(axes, "x", positions)
         else:
-            axes.set_xticks(range(len(names)), names, rotation=30 if max(map(len, names)) > 8 else 0, ha="center")
+            short = [name if len(name) <= 20 else f"{name[:19]}…" for name in names]
+            axes.set_xticks(range(len(names)), short, rotation=30 if max(map(len, names)) > 8 else 0)
             axes.margins(x=0.2)
 
     return chart(f"{trials[0].metric} over {label(key)}", draw)
