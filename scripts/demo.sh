@@ -34,7 +34,7 @@ make --silent -C "$destination" install PYTHON="$BIN/python"
 
 make --silent -C "$destination" train ARGS="$ARGS"
 "$BIN/python" - "$destination" <<'END'
-import json, subprocess, sys
+import json, os, subprocess, sys
 from pathlib import Path
 
 import yaml
@@ -46,8 +46,9 @@ records = [(json.loads(path.read_text(encoding="utf-8")), path) for path in proj
 record, path = max(records, key=lambda found: found[0]["started"])
 report = ""
 if any(project.glob("src/*/commands/report.py")):
-    program = project.resolve() / ".venv/bin" / command
-    subprocess.run([program, "report"], cwd=project, check=True, stdout=subprocess.DEVNULL)
+    program = [project.resolve() / ".venv/bin/python", "-m", answers["package_name"], "report"]
+    environment = {**os.environ, "PYTHONPATH": "src"}
+    subprocess.run(program, cwd=project, env=environment, check=True, stdout=subprocess.DEVNULL)
     report = f"\nReport         {project / 'runs/report.html'}"
 print(f"""
 Test accuracy  {record["metrics"]["test/accuracy"]:.4f}
