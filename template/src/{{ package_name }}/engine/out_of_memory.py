@@ -75,14 +75,22 @@ def _report(module: LightningModule) -> str:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     summary = torch.cuda.memory_summary(module.device) if module.device.type == "cuda" else ""
     parameters = {id(parameter): name for name, parameter in module.named_parameters()}
-    tensors: list[Any] = [part for part in gc.get_objects() if issubclass(type(part), torch.Tensor)]
-    tensors.sort(key=lambda tensor: tensor.nbytes, reverse=True)
+    tensors: list[Any] = [part for part in gc.get_objects() if issubclass(type(part), torch.Tensor) and _bytes(part)]
+    tensors.sort(key=_bytes, reverse=True)
     lines = [summary, f"peak of the process {peak / 1e6:.1f} MB"]
     for title, are_parameters in (("parameters", True), ("other tensors that Python holds", False)):
         lines += ["", f"largest {title}"]
         chosen = [tensor for tensor in tensors if (id(tensor) in parameters) is are_parameters]
         lines += [f"{_size(tensor)}  {parameters.get(id(tensor), '')}".rstrip() for tensor in chosen[:LARGEST]]
     return "\n".join([*lines, ""]).lstrip()
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    """0 for the stand-ins of a compiler, whose sizes are symbols."""
+    try:
+        return int(tensor.nbytes)
+    except Exception:  # each kind of symbol refuses in its own way
+        return 0
 
 
 def _size(tensor: torch.Tensor) -> str:
