@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-WARMUP = 5  # steps that are not measured
+from benchmarks import WARMUP
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = "cell_counter"
 ROUNDS = 5

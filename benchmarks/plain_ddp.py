@@ -7,22 +7,23 @@ Prints samples a second over all processes, each with one thread.
 
 from __future__ import annotations
 
-import os
 import sys
+import tempfile
 import time
 
 import torch
 from torch import distributed, multiprocessing, nn
 
-WARMUP, STEPS = 5, 32
+from benchmarks import WARMUP
+
+STEPS = 32
 
 
-def main(rank: int, processes: int, samples: int) -> None:
+def main(rank: int, processes: int, samples: int, store: str) -> None:
     from cell_counter.models.resnet import ResNet
 
     torch.set_num_threads(1)
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29617"}
-    distributed.init_process_group("gloo", rank=rank, world_size=processes)
+    distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=processes)
     net = ResNet(channels=1, num_classes=10, width=64, norm="group")
     model = nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=True) if processes > 1 else net
     optimizer = torch.optim.AdamW(net.parameters(), fused=True)
@@ -37,8 +38,9 @@ def main(rank: int, processes: int, samples: int) -> None:
     if rank == 0:
         sys.stdout.write(f"{samples * processes * STEPS / (time.perf_counter() - began)}\n")
     distributed.barrier()
-    time.sleep(1.0 if rank == 0 else 0.0)  # it serves the store: leaving before the others can leave them waiting
 
 
 if __name__ == "__main__":
-    multiprocessing.spawn(main, (int(sys.argv[1]), int(sys.argv[2])), int(sys.argv[1]))
+    with tempfile.TemporaryDirectory() as directory:
+        processes, samples = int(sys.argv[1]), int(sys.argv[2])
+        multiprocessing.spawn(main, (processes, samples, f"{directory}/store"), processes)

@@ -11,7 +11,7 @@ from cell_counter.data.digits import Digits
 from cell_counter.engine.batched_tensors import BatchedTensors
 from lightning.pytorch.callbacks import Callback
 
-WARMUP = 5  # steps
+from benchmarks import WARMUP
 
 
 class Clock(Callback):

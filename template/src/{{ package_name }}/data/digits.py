@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..engine.batched_tensors import BatchedTensors
 from ..engine.data_module import DataModule
+from ..engine.errors import UserError
 
 
 class Digits(DataModule):
@@ -50,7 +51,12 @@ class Digits(DataModule):
         labels = torch.tensor(digits.target)
         found = (len(digits.target_names), images.shape[1], images.shape[2])
         if found != self.facts:
-            raise ValueError(f"the digits have (classes, channels, size) {found}, the config says {self.facts}")
+            raise UserError(f"the digits have (classes, channels, size) {found}, the config says {self.facts}")
+        if not (self.val_share > 0 and self.test_share > 0 and self.val_share + self.test_share < 1):
+            raise UserError(
+                "data.val_share and data.test_share must be above 0 and leave something to train on "
+                f"(got {self.val_share} and {self.test_share})"
+            )
 
         rest, test = train_test_split(
             torch.arange(len(labels)), test_size=self.test_share, stratify=labels, random_state=self.split_seed

@@ -75,7 +75,8 @@ def _drafts(*targets: Path) -> Generator[list[Path]]:
     except (OSError, RuntimeError, SafetensorError) as error:  # torch raises its own on top of the system's
         if (reason := _system_error(error)) is None:
             raise
-        raise UserError(f"{targets[0]} cannot be written: {reason} (what was there before is intact)") from error
+        intact = " (what was there before is intact)" if targets[0].exists() else ""
+        raise UserError(f"{targets[0]} cannot be written: {reason}{intact}") from error
     finally:
         for draft in drafts:
             with suppress(OSError):
@@ -104,9 +105,9 @@ def _flush(path: Path) -> None:
 class LastCheckpoint(ModelCheckpoint):
     """The state after the latest epoch, whatever the monitored metric does; a resumed run goes on from it.
 
-    It is written too when a training is asked to stop, and when it fails. With several processes not when it fails:
-    saving ends in a barrier, and a rank that failed alone would wait there for the others. Nor after values that were
-    not finite: the running statistics of that step are not worth keeping.
+    It is written too when a training is asked to stop, and when it fails after a step. With several processes not when
+    it fails: saving ends in a barrier, and a rank that failed alone would wait there for the others. Nor after values
+    that were not finite: the running statistics of that step are not worth keeping.
     `ModelCheckpoint(save_last=True)` with a monitor writes it only when the monitored metric improved.
     """
 
@@ -120,6 +121,12 @@ class LastCheckpoint(ModelCheckpoint):
             enable_version_counter=False,
         )
 
+        self.began_at: int | None = None
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        super().on_train_start(trainer, pl_module)
+        self.began_at = trainer.global_step
+
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *batch: Any) -> None:
         super().on_train_batch_end(trainer, pl_module, *batch)
         if trainer.global_step == trainer.max_steps and not epoch_is_over(trainer):
@@ -127,8 +134,9 @@ class LastCheckpoint(ModelCheckpoint):
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         is_nonfinite = isinstance(exception, RunFailed)
+        has_trained = self.began_at is not None and trainer.global_step > self.began_at
         is_failure = isinstance(exception, Exception) and trainer.world_size == 1 and not is_nonfinite
-        if is_failure or isinstance(exception, SIGTERMException):
+        if (is_failure and has_trained) or isinstance(exception, SIGTERMException):
             super().on_exception(trainer, pl_module, exception)
 
 

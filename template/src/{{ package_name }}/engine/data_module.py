@@ -83,8 +83,8 @@ class DataModule(LightningDataModule):
         if not len(batches):
             raise UserError(
                 f"no training step fits: data.batch_size={self.batch_size} × {world_size} devices × "
-                f"trainer.accumulate_grad_batches={accumulate} is more than the {samples} training samples; "
-                f"make one of them smaller"
+                f"trainer.accumulate_grad_batches={accumulate} is more than the {samples} training samples: type "
+                + _what_fits(samples, self.batch_size, world_size)
             )
         if self.trainer:  # Lightning tells the sampler of an epoch after it has started the workers
             batches.set_epoch(*training_position(self.trainer))
@@ -132,6 +132,12 @@ class DataModule(LightningDataModule):
 
     def _collate_unless_finished(self, samples: Any) -> Any:
         return self.collate(samples) if isinstance(samples, list) else samples
+
+
+def _what_fits(samples: int, batch_size: int, world_size: int) -> str:
+    if most := samples // (batch_size * world_size):
+        return f"trainer.accumulate_grad_batches={most} or less, or a smaller data.batch_size"
+    return f"data.batch_size={max(1, samples // world_size)} or less"
 
 
 def _length(dataset: Dataset[Any], split: str) -> int:

@@ -27,6 +27,7 @@ from .replicas import unused_parameters
 from .resume_option import resumed_checkpoint
 from .run_progress import RecordProgress, best_checkpoint, best_facts
 from .run_record import RunRecord
+from .runs import misfit
 from .skipped_steps import skipped_steps
 from .stop import Interrupted, StopRequest, listening
 from .strategy import wants_sync_batchnorm
@@ -111,9 +112,14 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     except RuntimeError as error:
         if isinstance(error.__context__, (Interrupted, RunFailed, UserError)):
             raise error.__context__ from None  # Lightning's clearing away may fail in turn
+        if checkpoint is not None and str(error).startswith("Error(s) in loading state_dict"):
+            raise misfit(checkpoint, error) from error
         if (unused := unused_parameters(error, module)) is None:
             raise
         raise unused from error
+    finally:
+        if trainer.global_step > schedule.resumes_at:
+            record.facts |= _progress(trainer)
     if request.signum:
         raise Interrupted(request.signum)
     if only_check:
@@ -121,7 +127,7 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
         return {}
     if trainer.global_step == schedule.resumes_at:
         log.info("no step was left to train: max_epochs=%s, max_steps=%s", trainer.max_epochs, trainer.max_steps)
-    record.update(epochs=trainer.current_epoch, steps=trainer.global_step, **skipped_steps(trainer))
+    record.update(**_progress(trainer))
     metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
     _say_why_it_stopped(trainer)
     best = best_checkpoint(trainer)
@@ -135,6 +141,10 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
         words = shlex.join(["evaluate", f"run={short(config['paths']['run'])}"])
         log.info("\nevaluate   %s %s", config["project"], words)
     return metrics
+
+
+def _progress(trainer: Trainer) -> dict[str, int]:
+    return {"epochs": trainer.current_epoch, "steps": trainer.global_step, **skipped_steps(trainer)}
 
 
 def _test(trainer: Trainer, module: TrainingModule, data: DataModule, best: ModelCheckpoint | None) -> dict[str, float]:

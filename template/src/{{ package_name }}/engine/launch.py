@@ -8,7 +8,7 @@ from hydra.types import RunMode
 
 from . import batch_size, devices, ranks
 from .config import plain
-from .run_record import claim
+from .run_record import claimed
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -28,17 +28,17 @@ def launch(config: "DictConfig") -> dict[str, float]:
     batch_size.apply(resolved, chosen.world_size)  # refuses here, before a process starts, what no rank could work with
     if place is not None:
         ranks.meet()
-    claim(Path(resolved["paths"]["run"]), may_go_on=resolved["resume"] is not None)
-    if place is not None:
-        return ranks.lead(resolved, chosen)
-    if chosen.world_size > 1:
-        from . import worker_group
+    with claimed(Path(resolved["paths"]["run"]), may_go_on=resolved["resume"] is not None):
+        if place is not None:
+            return ranks.lead(resolved, chosen)
+        if chosen.world_size > 1:
+            from . import worker_group
 
-        return worker_group.run(resolved, chosen)
-    if HydraConfig.get().mode is RunMode.MULTIRUN:
-        from . import trial
+            return worker_group.run(resolved, chosen)
+        if HydraConfig.get().mode is RunMode.MULTIRUN:
+            from . import trial
 
-        return trial.run(resolved, chosen)
-    from . import job
+            return trial.run(resolved, chosen)
+        from . import job
 
-    return job.run(resolved, chosen)
+        return job.run(resolved, chosen)

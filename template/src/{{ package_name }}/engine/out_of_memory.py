@@ -1,6 +1,7 @@
 """What a run leaves and says when memory runs out."""
 
 import gc
+import operator
 import resource
 import sys
 from pathlib import Path
@@ -88,7 +89,7 @@ def _report(module: LightningModule) -> str:
 def _bytes(tensor: torch.Tensor) -> int:
     """0 for the stand-ins of a compiler, whose sizes are symbols."""
     try:
-        return int(tensor.nbytes)
+        return operator.index(tensor.nbytes)
     except Exception:  # each kind of symbol refuses in its own way
         return 0
 

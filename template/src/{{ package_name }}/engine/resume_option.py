@@ -1,5 +1,7 @@
 """`resume=RUN` on the command line stands for the run's own options, its directory and its last checkpoint."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -7,7 +9,7 @@ from omegaconf import OmegaConf
 from .errors import UserError
 from .path_options import quote_path_options
 from .run_folders import find_checkpoint
-from .run_record import NAME
+from .run_record import NAME, read
 
 
 def expand(words: list[str], is_sweep: bool) -> list[str]:
@@ -16,17 +18,14 @@ def expand(words: list[str], is_sweep: bool) -> list[str]:
     Raises:
         UserError: there is no such run, it has no checkpoint, or it is asked for in a sweep.
     """
-    given = [word for word in words if _key(word) != "resume"]
-    values = [word.partition("=")[2].strip("'\"") for word in words if _key(word) == "resume"]
-    if not values or values[-1] in ("auto", "null", ""):
+    checkpoint = named_checkpoint(words, is_sweep)
+    if checkpoint is None:
         return words
-    if is_sweep:
-        raise UserError(f"resume={values[-1]} goes on with one run: leave out -m")
-    checkpoint = find_checkpoint(values[-1], ("last.ckpt",)).absolute()
     run = checkpoint.parent.parent
     options = run / ".hydra" / "overrides.yaml"
     if not (run / NAME).exists() or not options.exists():
         raise UserError(f"{checkpoint} lies in no run's directory: move it into one, or name another")
+    given = [word for word in words if _key(word) != "resume"]
     replaced = {"resume", "resume_schedule", "init_from", "hydra.run.dir", *map(_key, given)}
     own = [str(word) for word in OmegaConf.load(options)]
     place = quote_path_options([f"paths.run={run}", f"resume={checkpoint}"])
@@ -36,6 +35,34 @@ def expand(words: list[str], is_sweep: bool) -> list[str]:
         place[0].replace("paths.run", "hydra.run.dir", 1),
         place[1],
     ]
+
+
+def named_checkpoint(words: list[str], is_sweep: bool) -> Path | None:
+    """The absolute path of the checkpoint that `resume=` on the command line means, unless it is `auto` or `null`."""
+    values = [word.partition("=")[2].strip("'\"") for word in words if _key(word) == "resume"]
+    if not values or values[-1] in ("auto", "null", ""):
+        return None
+    if is_sweep:
+        raise UserError(f"resume={values[-1]} goes on with one run: leave out -m")
+    return find_checkpoint(values[-1], ("last.ckpt",)).absolute()
+
+
+@contextmanager
+def options_kept(checkpoint: Path | None) -> Generator[None]:
+    """Gives a run back the options that Hydra has overwritten for a command that was refused."""
+    if checkpoint is None:
+        yield
+        return
+    run = checkpoint.parent.parent
+    before = read(run)
+    files = {file: file.read_bytes() for file in (run / ".hydra").glob("*.yaml")}
+    try:
+        yield
+    finally:
+        if read(run) == before:
+            for file, content in files.items():
+                if file.read_bytes() != content:
+                    file.write_bytes(content)
 
 
 def _key(word: str) -> str:

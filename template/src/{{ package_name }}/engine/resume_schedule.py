@@ -18,6 +18,7 @@ from .schedules import Horizon
 
 # Those of `engine.schedules` are functions of the position, which no checkpoint stores: changed options take effect.
 FUNCTIONS = ("engine.schedules.constant", "engine.schedules.step", "engine.schedules.cosine")
+STATES = {"callbacks", "global_step", "lr_schedulers", "optimizer_states"}  # what a run needs to go on
 NEVER_STORED = ("interval", "frequency")  # by a schedule: Lightning reads them anew
 
 log = logging.getLogger(__name__)
@@ -66,9 +67,10 @@ class ResumedSchedule(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         horizon = getattr(pl_module, "horizon", None)
-        self.horizon = horizon.answers if isinstance(horizon, Horizon) else {}
+        answers = horizon.answers if isinstance(horizon, Horizon) else {}
         if self.how is None:
-            self._refuse_longer()
+            _refuse_longer(self.before, answers)
+        self.horizon = answers
         if self.how == "restart":
             for optimizer, fresh in zip(trainer.optimizers, self.fresh, strict=True):
                 for group, options in zip(optimizer.param_groups, fresh, strict=True):
@@ -77,15 +79,6 @@ class ResumedSchedule(Callback):
             for config in trainer.lr_scheduler_configs:
                 if isinstance(config.scheduler, LRScheduler):
                     _set_rates(config.scheduler)
-
-    def _refuse_longer(self) -> None:
-        for interval, old in self.before.items():
-            if (new := self.horizon.get(interval, 0)) > old:
-                raise UserError(
-                    f"the schedule was made for {old} {interval}s and the training now lasts {new}: type "
-                    "resume_schedule=stretch to keep its place in a longer one, or restart to begin it anew over what "
-                    "is left"
-                )
 
 
 def resumed_schedule(config: Config, checkpoint: Path | None) -> ResumedSchedule:
@@ -99,6 +92,8 @@ def resumed_schedule(config: Config, checkpoint: Path | None) -> ResumedSchedule
     if checkpoint is None:
         return ResumedSchedule()
     stored = load_checkpoint(checkpoint, mmap=True)
+    if not stored.keys() >= STATES:
+        raise UserError(f"{checkpoint} holds no training that could go on: init_from={checkpoint} takes its weights")
     before: Config = stored[CONFIG_KEY]
     begins = stored["callbacks"].get(ResumedSchedule.__name__, {"begins": 0})["begins"]
     how = config["resume_schedule"]
@@ -113,6 +108,15 @@ def resumed_schedule(config: Config, checkpoint: Path | None) -> ResumedSchedule
         )
     step = stored["global_step"]
     return ResumedSchedule(how, step if how == "restart" else begins, step)
+
+
+def _refuse_longer(before: dict[str, int], now: dict[str, int]) -> None:
+    for interval, old in before.items():
+        if (new := now.get(interval, 0)) > old:
+            raise UserError(
+                f"the schedule was made for {old} {interval}s and the training now lasts {new}: type "
+                "resume_schedule=stretch to keep its place in a longer one, or restart to begin it anew over the rest"
+            )
 
 
 def _refuse_others(before: Config, config: Config, how: str | None) -> None:

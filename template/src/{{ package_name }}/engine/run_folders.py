@@ -1,10 +1,10 @@
 """Finding runs and checkpoints on the disk, without torch."""
 
-import json
+from contextlib import suppress
 from pathlib import Path
 
 from .errors import UserError
-from .run_record import NAME
+from .run_record import NAME, read
 
 
 def find_checkpoint(path: str | Path, preferred: tuple[str, ...] = ("best.ckpt", "last.ckpt")) -> Path:
@@ -15,7 +15,10 @@ def find_checkpoint(path: str | Path, preferred: tuple[str, ...] = ("best.ckpt",
     Raises:
         UserError: there is none.
     """
-    path = Path("runs") if str(path) == "latest" else Path(path)
+    is_latest = str(path) == "latest"
+    path = Path("runs") if is_latest else Path(path)
+    if not is_latest and not path.exists():
+        raise UserError(f"{path} does not exist: name a run's directory, a checkpoint file, or latest")
     if path.is_file():
         return path
     for name in preferred:
@@ -32,10 +35,8 @@ def latest_run(runs: Path) -> Path:
     for record in runs.rglob(NAME):
         if not any((record.parent / "checkpoints").glob("*.ckpt")):
             continue
-        try:
-            started.append((json.loads(record.read_text(encoding="utf-8"))["started"], record.parent))
-        except (json.JSONDecodeError, KeyError):
-            continue
+        with suppress(UserError, KeyError):
+            started.append((read(record.parent)["started"], record.parent))
     if not started:
         found = "holds no run with a checkpoint" if runs.exists() else "does not exist"
         raise UserError(f"{runs} {found}: train one first, or name a run's directory or a checkpoint file")

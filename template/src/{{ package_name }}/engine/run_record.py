@@ -1,9 +1,11 @@
 """`run.json`, the record of one run: what it is, how it ended, what it reached."""
 
+import fcntl
 import json
 import os
 import time
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -17,22 +19,50 @@ NAME = "run.json"
 KEPT = ("started", "init_from", "epochs", "steps", "monitor", "best_score", "best_checkpoint")  # when a run goes on
 
 
-def claim(directory: Path, may_go_on: bool) -> None:
-    """Makes a run directory this job's, before any process of it starts.
+@contextmanager
+def claimed(directory: Path, may_go_on: bool) -> Generator[None]:
+    """Makes a run directory this job's, before any process of it starts and until all have ended.
+
+    A run that was to go on, and was refused before its first step, keeps the record that it had.
 
     Raises:
         UserError: it is another run's, which this job may not go on with, or a process is still busy with it.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    if is_running(before := read(directory)):
-        process = before["process"]
-        raise UserError(f"{directory} is still being trained, by process {process['pid']}: wait, or end that first")
+    before = read(directory)
+    with _locked(directory):
+        if is_running(before):
+            who = f"by process {before['process']['pid']}"
+            raise UserError(f"{directory} is still being trained, {who}: wait, or end that first")
+        try:
+            (directory / NAME).touch(exist_ok=may_go_on)
+        except FileExistsError:
+            raise UserError(
+                f"{directory} belongs to another run: choose a new directory, or type resume=auto to go on with that"
+            ) from None
+        try:
+            yield
+        except UserError:
+            if before and read(directory).get("steps") == before.get("steps"):
+                _write(directory, before)
+            raise
+
+
+@contextmanager
+def _locked(directory: Path) -> Generator[None]:
+    """The system gives the lock back when this process ends, however it ends."""
+    descriptor = os.open(directory, os.O_RDONLY)
     try:
-        (directory / NAME).touch(exist_ok=may_go_on)
-    except FileExistsError:
-        raise UserError(
-            f"{directory} belongs to another run: choose a new directory, or type resume=auto to go on with that run"
-        ) from None
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise UserError(f"{directory} is being trained by another command: wait, or end that first") from None
+    except OSError:  # a file system without locks
+        pass
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 class RunRecord:
@@ -41,7 +71,7 @@ class RunRecord:
     def __init__(self, directory: Path, rank: int = 0, **facts: Any) -> None:
         self.directory = directory
         self.rank = rank
-        self.before = before = read(directory)
+        before = read(directory)
         self.began = time.monotonic() - before.get("seconds", 0.0)
         now = datetime.now().astimezone().isoformat(timespec="microseconds")
         self.facts: dict[str, Any] = {"status": "running", "started": now, "process": this_process(), **facts}
@@ -68,10 +98,6 @@ class RunRecord:
         if error is None:
             self.update(status="finished")
             return
-        if isinstance(error, UserError) and self.before and self.facts.get("steps") == self.before.get("steps"):
-            if self.rank == 0:
-                _write(self.directory, self.before)  # refused before it went on: the run is what it was
-            return
         how = _how(error)
         with suppress(OSError):  # where the disk is full, `error` says so
             if "failed_rank" in (known := read(self.directory)):  # another rank knew more
@@ -81,16 +107,24 @@ class RunRecord:
 
 def mark(directory: Path, error: BaseException, rank: int | None = None) -> None:
     """Corrects the record of a run whose rank 0 could not know, or could not say any more, how the run ended."""
-    if isinstance(error, UserError) and read(directory).get("status") in ("finished", "interrupted"):
-        return  # it was refused, and is what it was
     facts = {key: fact for key, fact in read(directory).items() if key not in ("error", "signal")}
     _write(directory, facts | _how(error) | ({} if rank is None else {"failed_rank": rank}))
 
 
 def read(directory: Path) -> dict[str, Any]:
-    """The record as it stands; empty before rank 0 has begun to write."""
+    """The record as it stands; empty before rank 0 has begun to write.
+
+    Raises:
+        UserError: the file is damaged.
+    """
     file = directory / NAME
-    return json.loads((file.exists() and file.read_text(encoding="utf-8")) or "{}")
+    try:
+        record = json.loads((file.exists() and file.read_text(encoding="utf-8")) or "{}")
+    except ValueError:
+        record = None
+    if not isinstance(record, dict):
+        raise UserError(f"{file} is damaged: mend it, or begin a new run with init_from={directory}")
+    return record
 
 
 def is_running(record: dict[str, Any]) -> bool | None:

@@ -1,6 +1,5 @@
 """The runs below a folder as a table of text, from their records alone: neither torch nor Hydra is imported."""
 
-import json
 import shlex
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -50,7 +49,7 @@ def _row(run: Path, now: datetime) -> Row:
     try:
         record = read(run)
         began = datetime.fromisoformat(record.get("started") or written.isoformat())
-    except (json.JSONDecodeError, ValueError):
+    except (UserError, ValueError):
         return Row(written, ("unreadable", _age(now - written), str(run), "", "", ""), "")
     status = _status(record)
     is_done = status in ("finished", "running", "claimed") or status.startswith("running on")

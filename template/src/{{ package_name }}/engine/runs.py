@@ -51,10 +51,14 @@ def load_run(path: str | Path, trusted_targets: list[str] | None = None) -> Run:
     try:
         module.load_state_dict(stored["state_dict"])
     except RuntimeError as error:
-        mismatch = " ".join(str(error).split())
-        raise UserError(f"{checkpoint} does not fit the model as it is in models/ now: {mismatch}") from error
+        raise misfit(checkpoint, error) from error
     network.prepare(module)
     return Run(checkpoint, config, module.eval(), data)
+
+
+def misfit(checkpoint: Path, error: RuntimeError) -> UserError:
+    """What torch says of weights whose names or shapes are not the model's, in one line."""
+    return UserError(f"{checkpoint} does not fit the model as it is in models/ now: {' '.join(str(error).split())}")
 
 
 def load_checkpoint(path: Path, mmap: bool = False) -> dict[str, Any]:
