@@ -48,6 +48,8 @@ def fork_server() -> ForkServerContext:
     It ignores signals, and so do its processes until they listen: Ctrl-C reaches every process of a terminal, and one
     that it ended too early would look as if it had done its work.
     """
+    if multiprocessing.get_start_method(allow_none=True) not in (None, *multiprocessing.get_all_start_methods()):
+        multiprocessing.set_start_method(None, force=True)  # joblib's, which new processes do not know
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     before = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}

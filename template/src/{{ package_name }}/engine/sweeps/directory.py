@@ -1,0 +1,99 @@
+"""The directory of a sweep: its record, a directory for each trial, and what a sweep that goes on does not repeat."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from ..errors import UserError
+from ..run_record import is_running, read
+
+RECORD = "sweep.json"
+ENDED = "ended.txt"  # why no further trial of the sweep is worth starting
+DIRECTIONS = {"min": "minimize", "max": "maximize"}
+
+started: list[Path] = []  # directories of the sweeps that this process has begun
+
+
+class SweepDirectory(Callback):
+    """Prepares the directory before the sweeper is built, and fits the sweeper's settings to what was asked."""
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        directory = Path(config.hydra.sweep.dir)
+        with open_dict(config):
+            _let_the_command_line_win(config)
+            direction(config)
+            directory.mkdir(parents=True, exist_ok=True)
+            (directory / ENDED).unlink(missing_ok=True)
+            if "study_name" in config.hydra.sweeper:
+                from . import study
+
+                study.prepare(config)
+        if not (record := directory / RECORD).exists():
+            words = [*config.hydra.overrides.hydra, *config.hydra.overrides.task]
+            now = datetime.now().astimezone().isoformat(timespec="microseconds")
+            kept = [str(word) for word in words if not str(word).startswith(("hydra.sweep.dir", "hydra.mode"))]
+            facts = {"started": now, "words": kept}
+            record.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        started.append(directory)
+
+
+def direction(config: DictConfig) -> str:
+    """`minimize` or `maximize`: what `sweep.direction` says, or what follows from the monitored metric.
+
+    Raises:
+        UserError: it is neither, or nothing says which way another metric is better.
+    """
+    asked, metric = config.sweep.direction, config.sweep.metric
+    if asked is None and metric in (None, config.model.get("monitor")):
+        return DIRECTIONS[config.model.get("mode", "min")]
+    if asked not in DIRECTIONS.values():
+        raise UserError(
+            f"sweep.direction must be minimize or maximize (got {'null' if asked is None else asked}): "
+            f"which values of {metric or 'the monitored metric'} are better?"
+        )
+    return str(asked)
+
+
+def trial_directory(sweep: str, number: int, overrides: str) -> str:
+    """The name of a trial's directory: that of the finished trial with the same overrides, or a new one.
+
+    Making it reserves it among jobs that run side by side. No directory is used twice.
+    """
+    root = Path(sweep)
+    for record in sorted(root.glob("[0-9]*/run.json")):
+        if read(record.parent).get("status") == "finished" and overrides_of(record.parent) == overrides:
+            return record.parent.name
+    while True:
+        try:
+            (root / str(number)).mkdir(parents=True)
+        except FileExistsError:
+            number += 1
+        else:
+            return str(number)
+
+
+def overrides_of(trial: Path) -> str:
+    """What a trial changed, written as Hydra's `override_dirname`."""
+    file = trial / ".hydra" / "overrides.yaml"
+    return ",".join(sorted(map(str, OmegaConf.load(file)))) if file.exists() else ""
+
+
+def others_are_busy(sweep: Path) -> bool:
+    """Whether a trial is being trained, here or on a machine that cannot be asked."""
+    return any(is_running(read(record.parent)) is not False for record in sweep.glob("[0-9]*/run.json"))
+
+
+def _let_the_command_line_win(config: DictConfig) -> None:
+    """A parameter that the sweep varies and the command line sets would be given twice."""
+    params = config.hydra.sweeper.get("params")
+    for word in config.hydra.overrides.task:
+        key = str(word).partition("=")[0].lstrip("+")
+        if params and key in params:
+            del params[key]
+
+
+OmegaConf.register_new_resolver("trial_directory", trial_directory, use_cache=True, replace=True)

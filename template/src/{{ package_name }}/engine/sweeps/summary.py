@@ -1,0 +1,117 @@
+"""The end of a sweep: which trials failed and why, the best one and its command, and the exit code."""
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from omegaconf import DictConfig, OmegaConf
+
+from .. import run_record
+from ..config_folder import SCRIPT
+from ..errors import JobFailed, UserError
+from ..path_options import short
+from . import directory
+from .scores import score
+
+LEFT_OUT = ("launcher", "resume_sweep", "hydra")  # of the words of a trial: they are about the whole sweep
+
+
+class Trial(NamedTuple):
+    """One trial of a sweep; `score` is None where it failed, `reason` is None where it did not."""
+
+    run: Path
+    words: list[str]
+    score: float | None
+    reason: str | None
+
+
+def summarised(main: Callable[[], Any]) -> Callable[[], None]:
+    """Runs a sweep, lists what failed and shows the best trial.
+
+    Raises:
+        JobFailed: fewer trials succeeded than `sweep.min_success` asks for.
+        UserError: the sweep ended early, because no trial could have been compared.
+    """
+
+    def run() -> None:
+        try:
+            main()
+        except Exception:
+            if not any(trial.reason for trial in _trials()):
+                raise  # the sweep itself failed
+        except BaseException:
+            if directory.started:
+                sys.stderr.write(f"go on with the sweep: {_resume_command()}\n")
+            raise
+        _summarise()
+
+    return run
+
+
+def _summarise() -> None:
+    if not directory.started or not (trials := _trials()):
+        return
+    if (ended := directory.started[-1] / directory.ENDED).exists():
+        raise UserError(ended.read_text(encoding="utf-8").strip())
+    config: Any = OmegaConf.load(trials[0].run / ".hydra" / "config.yaml")
+    done = [trial for trial in trials if trial.score is not None]
+    lines = [f"sweep      {short(directory.started[-1])}", f"trials     {len(trials)}, {len(done)} of them succeeded"]
+    lines += [f"  {trial.run.name}  {shlex.join(trial.words)}: {trial.reason}" for trial in trials if trial.reason]
+    if done:
+        which = directory.direction(_with_model(config))
+        best = (min if which == "minimize" else max)(done, key=lambda trial: trial.score or 0.0)
+        lines += [f"best       {best.score:.6g} in {short(best.run)}", f"           {command(best)}"]
+    if len(done) < len(trials):
+        lines.append(f"go on      {_resume_command()}")
+    sys.stdout.write("\n" + "\n".join(lines) + "\n")
+    asked = config.sweep.min_success
+    if len(done) < (len(trials) if asked is None else asked):
+        raise JobFailed(f"{len(trials) - len(done)} of {len(trials)} trials failed")
+
+
+def _with_model(config: Any) -> DictConfig:
+    return OmegaConf.create(
+        {"sweep": config.sweep, "model": {key: config.model.get(key) for key in ("monitor", "mode")}}
+    )
+
+
+def _trials() -> list[Trial]:
+    if not directory.started:
+        return []
+    found: list[Trial] = []
+    runs = (file.parent for file in directory.started[-1].glob("[0-9]*/.hydra"))
+    for run in sorted(runs, key=lambda run: int(run.name)):
+        record = run_record.read(run)
+        words = [str(word) for word in OmegaConf.load(run / ".hydra" / "overrides.yaml")]
+        config: Any = OmegaConf.load(run / ".hydra" / "config.yaml")
+        reached = None
+        if record.get("status") == "finished":
+            reached = score(run, config.sweep.metric, directory.direction(_with_model(config)))
+        reason = None
+        if reached is None:
+            reason = str(record.get("error") or record.get("status") or "it did not begin")
+            reason = reason.removeprefix(f"{UserError.__name__}: ").partition("\n")[0]
+        found.append(Trial(run, words, reached, reason))
+    return found
+
+
+def command(trial: Trial) -> str:
+    """What to type for a run like this trial: with its seed, also where chance chose it, and its number of threads."""
+    words = [word for word in trial.words if not word.lstrip("+~").startswith(LEFT_OUT)]
+    record = run_record.read(trial.run)
+    if not any(word.startswith("seeding.seed=") for word in words):
+        words.append(f"seeding.seed={record['seed']}")
+    threads = record.get("threads")
+    few = f"OMP_NUM_THREADS={threads} " if threads and threads != _own_threads() else ""
+    return f"{few}{SCRIPT} train {shlex.join(words)}"
+
+
+def _own_threads() -> int:
+    return int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))
+
+
+def _resume_command() -> str:
+    return f"{SCRIPT} train -m resume_sweep={shlex.quote(short(directory.started[-1]))}"
