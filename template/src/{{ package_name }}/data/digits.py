@@ -5,12 +5,12 @@ from typing import Any
 import torch
 from kornia.augmentation import RandomAffine
 from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 from ..engine.batched_tensors import BatchedTensors
 from ..engine.data_module import DataModule
 from ..engine.errors import UserError
+from ..engine.splits import stratified_split
 
 
 class Digits(DataModule):
@@ -18,7 +18,8 @@ class Digits(DataModule):
 
     Args:
         num_classes, channels, image_size: What the model is told about the data; checked against it.
-        val_share, test_share: Shares of all samples; every split holds each class in the same proportion.
+        val_share, test_share: Shares of all samples; every split holds each class in the same proportion. With
+            `fold`, one fold of what is not for the test takes the place of the share for validation.
         split_seed: Fixes the split, whatever the run's own seed is.
         rotation: Training images are turned by up to so many degrees.
         shift: Training images are moved by up to this share of their size.
@@ -52,17 +53,8 @@ class Digits(DataModule):
         found = (len(digits.target_names), images.shape[1], images.shape[2])
         if found != self.facts:
             raise UserError(f"the digits have (classes, channels, size) {found}, the config says {self.facts}")
-        if not (self.val_share > 0 and self.test_share > 0 and self.val_share + self.test_share < 1):
-            raise UserError(
-                "data.val_share and data.test_share must be above 0 and leave something to train on "
-                f"(got {self.val_share} and {self.test_share})"
-            )
-
-        rest, test = train_test_split(
-            torch.arange(len(labels)), test_size=self.test_share, stratify=labels, random_state=self.split_seed
-        )
-        val_share = self.val_share / (1 - self.test_share)
-        train, val = train_test_split(rest, test_size=val_share, stratify=labels[rest], random_state=self.split_seed)
+        shares = (self.val_share, self.test_share)
+        train, val, test = stratified_split(labels, *shares, self.split_seed, self.fold)
         images = (images - images[train].mean()) / images[train].std()
         self.train_set = BatchedTensors(images[train], labels[train])
         self.val_set = BatchedTensors(images[val], labels[val])

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from .. import devices
 
@@ -36,3 +36,12 @@ def one_of_its_own(config: DictConfig, sweep: Path) -> Generator[None]:
                 yield
                 return
         time.sleep(POLL_SECONDS)
+
+
+def gpus_of_a_trial(accelerator: str, wanted: int | str | list[int]) -> int:
+    """What Ray is to reserve for a trial: as many GPUs as it trains on, none where this machine has none."""
+    chosen = devices.choose(accelerator, wanted)
+    return len(chosen.indices) if chosen.kind == "cuda" else 0
+
+
+OmegaConf.register_new_resolver("gpus_of_a_trial", gpus_of_a_trial, replace=True)

@@ -58,8 +58,12 @@ def _summarise() -> None:
         raise UserError(ended.read_text(encoding="utf-8").strip())
     config: Any = OmegaConf.load(trials[0].run / ".hydra" / "config.yaml")
     done = [trial for trial in trials if trial.score is not None]
+    shared = set.intersection(*(set(trial.words) for trial in trials)) if len(trials) > 1 else set()
     lines = [f"sweep      {short(directory.started[-1])}", f"trials     {len(trials)}, {len(done)} of them succeeded"]
-    lines += [f"  {trial.run.name}  {shlex.join(trial.words)}: {trial.reason}" for trial in trials if trial.reason]
+    for trial in trials:
+        if trial.reason:
+            own = shlex.join(word for word in trial.words if word not in shared)
+            lines.append(f"  {trial.run.name}  {own}: {trial.reason}")
     if done:
         which = directory.direction(_with_model(config))
         best = (min if which == "minimize" else max)(done, key=lambda trial: trial.score or 0.0)
