@@ -75,7 +75,7 @@ def run(name: str) -> None:
             sys.argv[:] = [program, *words, *(["--multirun"] if is_sweep else [])]
             main()
         except Exception as error:
-            message = one_line(error, groups(name))
+            message = (sweeps and sweeps.missing_plugin(error)) or one_line(error, groups(name))
             if message is None or _ASKED == "1":
                 raise
             raise UserError(message) from error

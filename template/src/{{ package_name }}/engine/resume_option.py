@@ -4,11 +4,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from omegaconf import OmegaConf
-
 from .errors import UserError
 from .path_options import quote_path_options
-from .run_folders import find_checkpoint
+from .run_folders import find_checkpoint, options_of
 from .run_record import NAME, read
 
 
@@ -22,15 +20,13 @@ def expand(words: list[str], is_sweep: bool) -> list[str]:
     if checkpoint is None:
         return words
     run = checkpoint.parent.parent
-    options = run / ".hydra" / "overrides.yaml"
-    if not (run / NAME).exists() or not options.exists():
+    if not (run / NAME).exists() or not (run / ".hydra" / "overrides.yaml").exists():
         raise UserError(f"{checkpoint} lies in no run's directory: move it into one, or name another")
     given = [word for word in words if _key(word) != "resume"]
     replaced = {"resume", "resume_schedule", "init_from", "hydra.run.dir", *map(_key, given)}
-    own = [str(word) for word in OmegaConf.load(options)]
     place = quote_path_options([f"paths.run={run}", f"resume={checkpoint}"])
     return [
-        *(word for word in own if _key(word) not in replaced),
+        *(word for word in options_of(run) if _key(word) not in replaced),
         *given,
         place[0].replace("paths.run", "hydra.run.dir", 1),
         place[1],

@@ -5,12 +5,21 @@ import sys
 from pathlib import Path
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import MissingConfigException
 
 from ..errors import UserError
 from .directory import RECORD
 from .summary import summarised
 
-__all__ = ["expand", "summarised"]
+__all__ = ["expand", "missing_plugin", "summarised"]
+
+EXTRAS = {
+    **dict.fromkeys(
+        ("hydra/launcher/joblib", "hydra/launcher/submitit_local", "hydra/launcher/submitit_slurm"), "sweeps"
+    ),
+    "hydra/sweeper/optuna": "sweeps",
+    "hydra/launcher/ray": "ray",
+}
 
 
 def expand(words: list[str], is_sweep: bool) -> list[str]:
@@ -47,6 +56,14 @@ def latest_sweep(runs: Path) -> Path:
     if not found:
         raise UserError(f"{runs} holds no sweep: start one with train -m")
     return max(found)[1]
+
+
+def missing_plugin(error: BaseException) -> str | None:
+    """What to type where a plugin of Hydra is not installed; None for other errors."""
+    plugin = error.missing_cfg_file if isinstance(error, MissingConfigException) else None
+    if plugin not in EXTRAS:
+        return None
+    return f"{plugin} needs a library that is missing: pip install -c constraints.txt -e '.[{EXTRAS[plugin]}]'"
 
 
 def _key(word: str) -> str:

@@ -1,6 +1,7 @@
 """The directory of a sweep: its record, a directory for each trial, and what a sweep that goes on does not repeat."""
 
 import json
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,30 @@ DIRECTIONS = {"min": "minimize", "max": "maximize"}
 started: list[Path] = []  # directories of the sweeps that this process has begun
 
 
+class SweepRefused(BaseException):
+    """Carries an exception past Hydra, which would make a warning of it and go on."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 class SweepDirectory(Callback):
-    """Prepares the directory before the sweeper is built, and fits the sweeper's settings to what was asked."""
+    """Prepares the directory before the sweeper is built, and fits the sweeper's settings to what was asked.
+
+    Raises:
+        SweepRefused: the sweep cannot begin.
+    """
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        try:
+            self._prepare(config)
+        except Exception as error:
+            with suppress(OSError):  # it holds something, or was not made
+                Path(config.hydra.sweep.dir).rmdir()
+            raise SweepRefused(error) from error
+
+    def _prepare(self, config: DictConfig) -> None:
         directory = Path(config.hydra.sweep.dir)
         with open_dict(config):
             _let_the_command_line_win(config)

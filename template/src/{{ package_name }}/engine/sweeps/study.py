@@ -5,7 +5,9 @@ from pathlib import Path
 import optuna
 from omegaconf import DictConfig
 from optuna.trial import TrialState
+from sqlalchemy.exc import SQLAlchemyError
 
+from ..errors import UserError
 from .directory import direction, others_are_busy
 
 
@@ -20,7 +22,10 @@ def prepare(config: DictConfig) -> None:
     if sweeper.storage is None:
         return
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    known = [summary.study_name for summary in optuna.get_all_study_summaries(sweeper.storage)]
+    try:
+        known = [summary.study_name for summary in optuna.get_all_study_summaries(sweeper.storage)]
+    except (SQLAlchemyError, ImportError, ValueError) as error:
+        raise UserError(f"sweep.storage={sweeper.storage} cannot be opened: {str(error).splitlines()[0]}") from error
     if sweeper.study_name not in known:
         return
     study = optuna.load_study(study_name=sweeper.study_name, storage=sweeper.storage)

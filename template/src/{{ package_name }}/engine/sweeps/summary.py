@@ -13,10 +13,11 @@ from .. import run_record
 from ..config_folder import SCRIPT
 from ..errors import JobFailed, UserError
 from ..path_options import short
+from ..run_folders import options_of
 from . import directory
 from .scores import score
 
-LEFT_OUT = ("launcher", "resume_sweep", "hydra")  # of the words of a trial: they are about the whole sweep
+LEFT_OUT = ("launcher=", "resume_sweep=")  # of the words of a trial: they are about the whole sweep
 
 
 class Trial(NamedTuple):
@@ -39,6 +40,8 @@ def summarised(main: Callable[[], Any]) -> Callable[[], None]:
     def run() -> None:
         try:
             main()
+        except directory.SweepRefused as refused:
+            raise refused.error from None
         except Exception:
             if not any(trial.reason for trial in _trials()):
                 raise  # the sweep itself failed
@@ -104,7 +107,7 @@ def _trials() -> list[Trial]:
 
 def command(trial: Trial) -> str:
     """What to type for a run like this trial: with its seed, also where chance chose it, and its number of threads."""
-    words = [word for word in trial.words if not word.lstrip("+~").startswith(LEFT_OUT)]
+    words = [word for word in options_of(trial.run) if not word.lstrip("+~").startswith(LEFT_OUT)]
     record = run_record.read(trial.run)
     if not any(word.startswith("seeding.seed=") for word in words):
         words.append(f"seeding.seed={record['seed']}")
