@@ -1,6 +1,7 @@
 """The directory of a sweep: its record, a directory for each trial, and what a sweep that goes on does not repeat."""
 
 import json
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -10,10 +11,11 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from ..errors import UserError
-from ..run_record import is_running, read
+from ..run_record import NAME, is_running, read
 
 RECORD = "sweep.json"
 ENDED = "ended.txt"  # why no further trial of the sweep is worth starting
+ABOUT_THE_SWEEP = ("sweep.", "launcher=", "resume_sweep=")
 DIRECTIONS = {"min": "minimize", "max": "maximize"}
 
 started: list[Path] = []  # directories of the sweeps that this process has begun
@@ -79,14 +81,14 @@ def direction(config: DictConfig) -> str:
     return str(asked)
 
 
-def trial_directory(sweep: str, number: int, overrides: str) -> str:
+def trial_directory(sweep: str, number: int, overrides: Iterable[str]) -> str:
     """The name of a trial's directory: that of the finished trial with the same overrides, or a new one.
 
     Making it reserves it among jobs that run side by side. No directory is used twice.
     """
-    root = Path(sweep)
-    for record in sorted(root.glob("[0-9]*/run.json")):
-        if read(record.parent).get("status") == "finished" and overrides_of(record.parent) == overrides:
+    root, own = Path(sweep), what_it_tries(overrides)
+    for record in sorted(root.glob(f"[0-9]*/{NAME}")):
+        if read(record.parent).get("status") == "finished" and what_it_tries(words_of(record.parent)) == own:
             return record.parent.name
     while True:
         try:
@@ -97,15 +99,20 @@ def trial_directory(sweep: str, number: int, overrides: str) -> str:
             return str(number)
 
 
-def overrides_of(trial: Path) -> str:
-    """What a trial changed, written as Hydra's `override_dirname`."""
+def words_of(trial: Path) -> list[str]:
+    """The overrides that a trial was composed from; empty where it did not come that far."""
     file = trial / ".hydra" / "overrides.yaml"
-    return ",".join(sorted(map(str, OmegaConf.load(file)))) if file.exists() else ""
+    return list(map(str, OmegaConf.load(file))) if file.exists() else []
+
+
+def what_it_tries(words: Iterable[str]) -> frozenset[str]:
+    """The overrides without those that are about the sweep as a whole, which may change when it goes on."""
+    return frozenset(word for word in map(str, words) if not word.lstrip("+").startswith(ABOUT_THE_SWEEP))
 
 
 def others_are_busy(sweep: Path) -> bool:
     """Whether a trial is being trained, here or on a machine that cannot be asked."""
-    return any(is_running(read(record.parent)) is not False for record in sweep.glob("[0-9]*/run.json"))
+    return any(is_running(read(record.parent)) is not False for record in sweep.glob(f"[0-9]*/{NAME}"))
 
 
 def _let_the_command_line_win(config: DictConfig) -> None:

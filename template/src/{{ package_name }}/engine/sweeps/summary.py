@@ -17,8 +17,6 @@ from ..run_folders import options_of
 from . import directory
 from .scores import score
 
-LEFT_OUT = ("launcher=", "resume_sweep=")  # of the words of a trial: they are about the whole sweep
-
 
 class Trial(NamedTuple):
     """One trial of a sweep; `score` is None where it failed, `reason` is None where it did not."""
@@ -86,28 +84,33 @@ def _with_model(config: Any) -> DictConfig:
 
 
 def _trials() -> list[Trial]:
+    """The trials of the sweep; of those that tried the same, the one that succeeded or else the last."""
     if not directory.started:
         return []
-    found: list[Trial] = []
+    found: dict[frozenset[str], Trial] = {}
     runs = (file.parent for file in directory.started[-1].glob("[0-9]*/.hydra"))
     for run in sorted(runs, key=lambda run: int(run.name)):
-        record = run_record.read(run)
-        words = [str(word) for word in OmegaConf.load(run / ".hydra" / "overrides.yaml")]
-        config: Any = OmegaConf.load(run / ".hydra" / "config.yaml")
-        reached = None
-        if record.get("status") == "finished":
-            reached = score(run, config.sweep.metric, directory.direction(_with_model(config)))
-        reason = None
-        if reached is None:
-            reason = str(record.get("error") or record.get("status") or "it did not begin")
-            reason = reason.removeprefix(f"{UserError.__name__}: ").partition("\n")[0]
-        found.append(Trial(run, words, reached, reason))
-    return found
+        trial = _trial(run)
+        key = directory.what_it_tries(trial.words)
+        if key not in found or found[key].score is None:
+            found[key] = trial
+    return list(found.values())
+
+
+def _trial(run: Path) -> Trial:
+    record, words = run_record.read(run), directory.words_of(run)
+    config: Any = OmegaConf.load(run / ".hydra" / "config.yaml")
+    if record.get("status") == "finished":
+        reached = score(run, config.sweep.metric, directory.direction(_with_model(config)))
+        if reached is not None:
+            return Trial(run, words, reached, None)
+    reason = str(record.get("error") or record.get("status") or "it did not begin")
+    return Trial(run, words, None, reason.removeprefix(f"{UserError.__name__}: ").partition("\n")[0])
 
 
 def command(trial: Trial) -> str:
     """What to type for a run like this trial: with its seed, also where chance chose it, and its number of threads."""
-    words = [word for word in options_of(trial.run) if not word.lstrip("+~").startswith(LEFT_OUT)]
+    words = [word for word in options_of(trial.run) if not word.lstrip("+").startswith(("launcher=", "resume_sweep="))]
     record = run_record.read(trial.run)
     if not any(word.startswith("seeding.seed=") for word in words):
         words.append(f"seeding.seed={record['seed']}")
@@ -117,7 +120,8 @@ def command(trial: Trial) -> str:
 
 
 def _own_threads() -> int:
-    return int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return int(asked) if asked.isdecimal() else len(os.sched_getaffinity(0))
 
 
 def _resume_command() -> str:

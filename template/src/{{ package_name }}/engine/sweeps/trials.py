@@ -1,8 +1,8 @@
 """One trial of a sweep: it fails alone, and its score is the best value of the sweep's metric."""
 
-import logging
 import math
 import os
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +17,6 @@ from ..one_line_errors import one_line
 from . import directory, gpus
 from .scores import score
 
-log = logging.getLogger(__name__)
-
 
 def run_trial(config: DictConfig, launch: Callable[[DictConfig], dict[str, float]]) -> float | None:
     """Launches the job; in a sweep, a trial that finished before gives its score at once, and one that fails is noted.
@@ -31,11 +29,11 @@ def run_trial(config: DictConfig, launch: Callable[[DictConfig], dict[str, float
     run, sweep = Path(hydra.runtime.output_dir), Path(hydra.sweep.dir)
     metric, which = config.sweep.metric, directory.direction(config)
     if run_record.read(run).get("status") == "finished" and (known := score(run, metric, which)) is not None:
-        log.info("trial %s has finished before", run.name)
+        sys.stdout.write(f"trial {run.name} has finished before\n")
         return known
+    if (ended := sweep / directory.ENDED).exists():
+        raise UserError(ended.read_text(encoding="utf-8").strip())
     try:
-        if (sweep / directory.ENDED).exists():
-            raise UserError((sweep / directory.ENDED).read_text(encoding="utf-8").strip())
         with open_dict(config), gpus.one_of_its_own(config, sweep):
             if metric is not None:
                 target = f"{__package__}.objective.Objective"
