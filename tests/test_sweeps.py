@@ -15,6 +15,7 @@ import yaml
 from conftest import THREADS
 from jobs import PACKAGE, TWO, WITNESS, Job, read, status
 from optuna.trial import TrialState
+from wandb.sdk.launch.sweeps.utils import create_sweep_command, create_sweep_command_args
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -214,3 +215,29 @@ def test_a_mistyped_sweep_leaves_no_directory(
     assert job.end() == 2
     assert job.last_line.startswith(says)
     assert not (tmp_path / "sweep").exists()
+
+
+def test_the_guide_s_commands_work(start: Callable[..., Job], render: Callable[..., Path], tmp_path: Path) -> None:
+    page = (render(package_name=PACKAGE, logger="csv") / "docs/sweeps.md").read_text(encoding="utf-8")
+    commands = "".join(re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)).splitlines()
+    assert len(commands) == 6
+    for command in commands:
+        job = start("-m", *shlex.split(command, comments=True))
+        assert job.end() == 0
+    assert (tmp_path / "runs/rates/report.html").exists()
+    assert len(trials(tmp_path / "runs/search")) == 4
+
+
+def test_the_sweep_file_of_wandb_composes(start: Callable[..., Job], render: Callable[..., Path]) -> None:
+    project = render(package_name=PACKAGE, logger="csv")
+    sweep = yaml.safe_load((project / "scripts/wandb_sweep.yaml").read_text(encoding="utf-8"))
+    values = {name: {"value": range_["min"]} for name, range_ in sweep["parameters"].items()}
+    words: list[str] = []
+    for word in create_sweep_command(sweep["command"]):
+        known = {"${args_no_hyphens}": create_sweep_command_args({"args": values})["args_no_hyphens"], "${env}": []}
+        words += known.get(word, [word])
+    job = start("-m", *words, "--cfg", "job")
+    assert job.end() == 0
+    composed = yaml.safe_load(job.text)
+    assert [composed["optimizer"][name] for name in ("lr", "weight_decay")] == [0.0001, 0.00001]
+    assert list(composed["logger"]) == ["wandb"]
