@@ -115,7 +115,7 @@ def _read_record(directory: Path) -> tuple[dict[str, Any], str]:
     try:
         record = run_record.read(directory)
         return record, status_of(record)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, UserError, ValueError, LookupError, TypeError, AttributeError):
         return {}, "unreadable"
 
 
