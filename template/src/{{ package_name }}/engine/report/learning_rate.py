@@ -33,7 +33,7 @@ class RangeTest(NamedTuple):
     @property
     def words(self) -> str:
         if self.stable is None:
-            return "No learning rate is stable: try smaller ones."
+            return "No learning rate is stable: see why the runs failed, or try smaller ones."
         steepest = f"none, {self.measure} is best at the smallest: try smaller ones"
         if self.steepest is not None:
             steepest = f"{self.steepest:g}, where {self.measure} improves fastest per decade"
