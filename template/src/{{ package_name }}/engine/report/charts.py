@@ -74,10 +74,14 @@ def _for_page(svg: str, title: str, tooltips: dict[str, str]) -> str:
 def stretch(axes: Axes, which: Literal["x", "y"], values: Iterable[float]) -> None:
     """Makes an axis logarithmic where its values are positive and far apart; its numbers stay plain."""
     if is_wide(values):
-        axes.set(**{f"{which}scale": "log"})
-        axis = axes.xaxis if which == "x" else axes.yaxis
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(NullFormatter())
+        make_logarithmic(axes, which)
+
+
+def make_logarithmic(axes: Axes, which: Literal["x", "y"]) -> None:
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def is_wide(values: Iterable[float]) -> bool:

@@ -94,6 +94,15 @@ def read_runs(folders: Iterable[Path]) -> list[Run]:
     return [_read_run(directory) for directory in sorted(found.values(), key=_natural)]
 
 
+def sweeps(runs: list[Run]) -> dict[Path, list[Run]]:
+    """The runs that are trials, by the folder of their sweep."""
+    found: dict[Path, list[Run]] = {}
+    for run in runs:
+        if run.sweep:
+            found.setdefault(run.sweep, []).append(run)
+    return found
+
+
 def _natural(path: Path) -> list[tuple[bool, int, str]]:
     """Sorts 10 behind 9, and words behind numbers."""
     numbers = [(part.isascii() and part.isdigit(), part) for part in path.parts]
@@ -115,7 +124,7 @@ def _read_record(directory: Path) -> tuple[dict[str, Any], str]:
     try:
         record = run_record.read(directory)
         return record, status_of(record)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, UserError, ValueError, LookupError, TypeError, AttributeError):
         return {}, "unreadable"
 
 

@@ -14,9 +14,10 @@ import numpy as np
 from matplotlib.image import imsave
 
 from .charts import PALETTE, curves
-from .experiments import Run
+from .experiments import Run, sweeps
+from .learning_rate import range_test
 from .prediction_file import read_predictions
-from .sweep_charts import sweep_charts
+from .sweep_charts import range_chart, sweep_charts
 from .table import Table, duration
 
 MOST_CURVES = 20
@@ -95,18 +96,17 @@ def _curves(table: Table) -> str:
 
 
 def _sweeps(runs: list[Run]) -> str:
-    sweeps: dict[Path, list[Run]] = {}
-    for run in runs:
-        if run.sweep:
-            sweeps.setdefault(run.sweep, []).append(run)
-    drawn = [_sweep(folder, trials) for folder, trials in list(sweeps.items())[-MOST_SWEEPS:] if len(trials) > 1]
-    more = len(sweeps) - MOST_SWEEPS
+    found = sweeps(runs)
+    drawn = [_sweep(folder, trials) for folder, trials in list(found.items())[-MOST_SWEEPS:] if len(trials) > 1]
+    more = len(found) - MOST_SWEEPS
     note = f"<p>{more} earlier sweeps are not drawn here; a report of their folder shows them.</p>" if more > 0 else ""
     return "".join(drawn) + note
 
 
 def _sweep(folder: Path, trials: list[Run]) -> str:
     charts, importance = sweep_charts(trials)
+    test = range_test(trials)
+    words = f"<p>{escape(test.words)}</p>" if test else ""
     rows = [
         [escape(key), f"{share:.0%}", f'<span class="bar" style="width:{8 * share:.2f}rem"></span>']
         for key, share in importance
@@ -118,7 +118,7 @@ def _sweep(folder: Path, trials: list[Run]) -> str:
         if rows
         else ""
     )
-    return f"<h2>Sweep {escape(str(folder))}</h2>{_grid(charts)}{shares}"
+    return f"<h2>Sweep {escape(str(folder))}</h2>{words}{_grid([range_chart(test) if test else None, *charts])}{shares}"
 
 
 def _predictions(runs: list[Run]) -> str:

@@ -4,14 +4,15 @@ import os
 from pathlib import Path
 
 from ..errors import UserError
-from .experiments import read_runs
+from .experiments import read_runs, sweeps
+from .learning_rate import range_test
 from .table import Table
 
 
 def report(folders: list[Path]) -> tuple[str, Path]:
     """Writes `report.csv` and `report.html` into the folder, of several into the current one.
 
-    Returns the table of configurations as text, and the page's path.
+    Returns the table of configurations with what sweeps say of the learning rate as text, and the page's path.
 
     Raises:
         UserError: a folder has no runs, a file cannot be written, or matplotlib is missing.
@@ -27,7 +28,9 @@ def report(folders: list[Path]) -> tuple[str, Path]:
     table = Table(runs)
     _write(target / "report.csv", table.csv())
     _write(target / "report.html", page(f"Report of {', '.join(map(str, folders))}", runs, table))
-    return table.console(), target / "report.html"
+    tests = [(folder, range_test(trials)) for folder, trials in sweeps(runs).items()]
+    words = "".join(f"\n{folder}: {test.words}\n" for folder, test in tests if test)
+    return table.console() + words, target / "report.html"
 
 
 def _write(file: Path, text: str) -> None:

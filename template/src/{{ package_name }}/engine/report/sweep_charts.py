@@ -7,8 +7,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from .charts import INK, PALETTE, SIZE, chart, is_wide, stretch
+from .charts import INK, PALETTE, SIZE, chart, is_wide, make_logarithmic, stretch
 from .experiments import Run, label, shown, telling_keys
+from .learning_rate import KEY, RangeTest
+from .table import spread
 
 MOST_PARAMETERS = 8
 
@@ -46,13 +48,43 @@ def _history(trials: list[Run]) -> str:
             shown_from = int(np.argmax(finite))
             axes.step(numbers[shown_from:], best[shown_from:], where="post", color=PALETTE[1], linewidth=1.4)
         stretch(axes, "y", values)
-        bottom = axes.get_ylim()[0]
-        failed = numbers[~finite]
-        axes.plot(failed, np.full(len(failed), bottom), "x", color=INK, markersize=5, clip_on=False)
+        _crosses(axes, numbers[~finite], 0)
         axes.set_xlabel("trial (line: the best until then, ×: no value)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
     return chart(f"{metric} of every trial", draw)
+
+
+def _crosses(axes: Axes, places: Sequence[float] | np.ndarray, height: float) -> None:
+    """Marks of trials without a value, at the bottom (0) or at the top (1)."""
+    where = axes.get_xaxis_transform()
+    axes.plot(places, [height] * len(places), "x", color=INK, markersize=5, clip_on=False, transform=where)
+
+
+def range_chart(test: RangeTest) -> str:
+    """The final loss of every run and the mean of each rate, with the steepest rate and the largest stable one."""
+
+    def draw(axes: Axes, tooltips: dict[str, str]) -> None:
+        make_logarithmic(axes, "x")
+        finite = {
+            rate: kept for rate, losses in test.losses.items() if (kept := [x for x in losses if math.isfinite(x)])
+        }
+        axes.plot(list(finite), [spread(losses).mean for losses in finite.values()], color=PALETTE[0], linewidth=1.4)
+        for number, (rate, losses) in enumerate(finite.items()):
+            gid, places = f"t{number}", [rate] * len(losses)
+            axes.plot(places, losses, "o", color=PALETTE[0], markersize=4, alpha=0.7, gid=gid)
+            tooltips[gid] = f"{rate:g}: {spread(losses)}"
+        marks = (("steepest", test.steepest, PALETTE[2], "--"), ("largest stable", test.stable, PALETTE[1], ":"))
+        for name, rate, colour, style in marks:
+            if rate is not None:
+                axes.axvline(rate, color=colour, linestyle=style, label=f"{name}: {rate:g}")
+        if test.stable is not None:
+            axes.legend(frameon=False, fontsize=7)
+        stretch(axes, "y", [loss for losses in finite.values() for loss in losses])
+        _crosses(axes, [rate for rate, losses in test.losses.items() if not all(map(math.isfinite, losses))], 1)
+        axes.set_xlabel(f"{KEY} (×: failed or not finite)")
+
+    return chart(f"{test.measure} at the end over the learning rate", draw)
 
 
 def _positions(trials: Sequence[Run], key: str) -> tuple[np.ndarray, bool, list[str]]:
