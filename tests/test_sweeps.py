@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,53 @@ def test_a_grid_that_was_interrupted_goes_on(train: Callable[..., Job], tmp_path
     ]
 
 
-@pytest.mark.parametrize("launcher", ["joblib", "submitit_local", "ray"])
+# A SLURM of one machine: what is submitted runs at once, and every state is that of the processes.
+SBATCH = """
+import os, re, subprocess, sys
+from pathlib import Path
+script = Path(sys.argv[-1])
+tasks = re.search(r"^#SBATCH --array=0-(\\d+)", script.read_text(), re.MULTILINE)
+for task in range(int(tasks[1]) + 1):
+    where = dict(SLURM_JOB_ID=str(100 + task), SLURM_ARRAY_JOB_ID="99", SLURM_ARRAY_TASK_ID=str(task))
+    where |= dict(SLURM_NTASKS="1", SLURM_JOB_NUM_NODES="1", SLURM_STEP_NUM_TASKS="1", SLURM_NODEID="0")
+    where |= dict(SLURM_PROCID="0", SLURM_LOCALID="0", SLURM_JOB_NODELIST="localhost", SLURM_CPUS_PER_TASK="1")
+    with open(os.environ["SLURM_STATES"] + f".{task}.txt", "w") as console:
+        process = subprocess.Popen(["bash", str(script)], env=os.environ | where, stdout=console, stderr=console)
+    Path(os.environ["SLURM_STATES"], f"99_{task}").write_text(str(process.pid))
+print("Submitted batch job 99")
+"""
+SRUN = """
+import os, sys
+words = sys.argv[1:]
+first = next(place for place, word in enumerate(words) if not word.startswith("-") and words[place - 1] not in VALUED)
+os.execvp(words[first], words[first:])
+""".replace("VALUED", repr(("--output", "--error")))
+SACCT = """
+import os
+from pathlib import Path
+print("JobID|State|NodeList")
+for file in sorted(Path(os.environ["SLURM_STATES"]).iterdir()):
+    stat = Path(f"/proc/{file.read_text()}/stat")
+    is_over = not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+    print(f"{file.name}|{'COMPLETED' if is_over else 'RUNNING'}|localhost")
+"""
+
+
+@pytest.fixture
+def slurm_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`sbatch`, `srun`, `sacct` and `scontrol` of a cluster of one machine."""
+    commands, states = tmp_path / "bin", tmp_path / "states"
+    commands.mkdir()
+    states.mkdir()
+    for name, text in (("sbatch", SBATCH), ("srun", SRUN), ("sacct", SACCT), ("scontrol", 'print("localhost")')):
+        (commands / name).write_text(f"#!{sys.executable}\n{text}", encoding="utf-8")
+        (commands / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_STATES", str(states))
+
+
+@pytest.mark.usefixtures("slurm_commands")
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local", "submitit_slurm", "ray"])
 def test_launchers_run_trials_on_two_processes_each(train: Callable[..., Job], tmp_path: Path, launcher: str) -> None:
     address = ["+hydra.launcher.ray.init._node_ip_address=127.0.0.1"] if launcher == "ray" else []
     seeds = ["sweep=seeds", "sweep.seeds=2"]
