@@ -175,7 +175,8 @@ def test_a_sweep_goes_on_after_a_job_was_killed(train: Callable[..., Job], tmp_p
     assert job.end() != 0
     assert [status(tmp_path / "sweep" / number) for number in "012"] == ["finished", "failed", "finished"]
     assert "was killed by signal 9" in read(tmp_path / "sweep/1/run.json")["error"]
-    assert "was killed by signal 9" in job.last_line
+    assert "trial 1 failed: " in job.text
+    assert job.last_line == "1 of 3 trials failed"
 
 
 def test_torchrun_shares_a_sweep(torchrun: Callable[..., Job], tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def _summarise() -> None:
         return
     if (ended := directory.started[-1] / directory.ENDED).exists():
         raise UserError(ended.read_text(encoding="utf-8").strip())
-    config: Any = OmegaConf.load(trials[0].run / ".hydra" / "config.yaml")
+    config = _newest_config()
     done = [trial for trial in trials if trial.score is not None]
     shared = set.intersection(*(set(trial.words) for trial in trials)) if len(trials) > 1 else set()
     lines = [f"sweep      {short(directory.started[-1])}", f"trials     {len(trials)}, {len(done)} of them succeeded"]
@@ -66,7 +66,7 @@ def _summarise() -> None:
             own = shlex.join(word for word in trial.words if word not in shared)
             lines.append(f"  {trial.run.name}  {own}: {trial.reason}")
     if done:
-        which = directory.direction(_with_model(config))
+        which = directory.direction(config)
         best = (min if which == "minimize" else max)(done, key=lambda trial: trial.score or 0.0)
         lines += [f"best       {best.score:.6g} in {short(best.run)}", f"           {command(best)}"]
     if len(done) < len(trials):
@@ -77,10 +77,12 @@ def _summarise() -> None:
         raise JobFailed(f"{len(trials) - len(done)} of {len(trials)} trials failed")
 
 
-def _with_model(config: Any) -> DictConfig:
-    return OmegaConf.create(
-        {"sweep": config.sweep, "model": {key: config.model.get(key) for key in ("monitor", "mode")}}
-    )
+def _newest_config() -> DictConfig:
+    """What the latest command says of the sweep and of the monitored metric: trials of earlier ones may differ."""
+    files = directory.started[-1].glob("[0-9]*/.hydra/config.yaml")
+    config: Any = OmegaConf.load(max(files, key=lambda file: file.stat().st_mtime))
+    monitored = {key: config.model.get(key) for key in ("monitor", "mode")}
+    return OmegaConf.create({"sweep": config.sweep, "model": monitored})
 
 
 def _trials() -> list[Trial]:
@@ -88,20 +90,20 @@ def _trials() -> list[Trial]:
     if not directory.started:
         return []
     found: dict[frozenset[str], Trial] = {}
-    runs = (file.parent for file in directory.started[-1].glob("[0-9]*/.hydra"))
+    runs = [file.parent.parent for file in directory.started[-1].glob("[0-9]*/.hydra/config.yaml")]
+    config = _newest_config() if runs else None
     for run in sorted(runs, key=lambda run: int(run.name)):
-        trial = _trial(run)
+        trial = _trial(run, config)
         key = directory.what_it_tries(trial.words)
         if key not in found or found[key].score is None:
             found[key] = trial
     return list(found.values())
 
 
-def _trial(run: Path) -> Trial:
+def _trial(run: Path, config: Any) -> Trial:
     record, words = run_record.read(run), directory.words_of(run)
-    config: Any = OmegaConf.load(run / ".hydra" / "config.yaml")
     if record.get("status") == "finished":
-        reached = score(run, config.sweep.metric, directory.direction(_with_model(config)))
+        reached = score(run, config.sweep.metric, directory.direction(config))
         if reached is not None:
             return Trial(run, words, reached, None)
     reason = str(record.get("error") or record.get("status") or "it did not begin")
