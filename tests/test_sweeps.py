@@ -180,7 +180,8 @@ def test_each_fold_validates_once(train: Callable[..., Job], tmp_path: Path) -> 
 
 
 def test_the_sweeps_over_learning_rates_and_optimizers(train: Callable[..., Job], tmp_path: Path) -> None:
-    assert train(*SHORT, "sweep=learning_rate").end() == 0
+    steps = ["trainer.max_steps=3", "++trainer.val_check_interval=3", "++trainer.limit_val_batches=1"]
+    assert train("-m", "sweep=learning_rate", *steps).end() == 0
     rates = [config(run)["optimizer"]["lr"] for run in trials(tmp_path / "sweep")]
     assert rates == sorted(rates)
     assert (rates[0], rates[-1], len(rates)) == (1e-5, 1e-1, 13)

@@ -49,7 +49,10 @@ class SweepDirectory(Callback):
         with open_dict(config):
             _let_the_command_line_win(config)
             direction(config)
-            directory.mkdir(parents=True, exist_ok=True)
+            try:
+                directory.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise UserError(f"{directory} cannot be written: {error.strerror}") from error
             (directory / ENDED).unlink(missing_ok=True)
             if "study_name" in config.hydra.sweeper:
                 from . import study
