@@ -51,18 +51,25 @@ class Digits(DataModule):
         labels = torch.tensor(digits.target)
         found = (len(digits.target_names), images.shape[1], images.shape[2])
         if found != self.facts:
-            raise UserError(f"the digits have (classes, channels, size) {found}, the config says {self.facts}")
-        if not (self.val_share > 0 and self.test_share > 0 and self.val_share + self.test_share < 1):
             raise UserError(
-                "data.val_share and data.test_share must be above 0 and leave something to train on "
-                f"(got {self.val_share} and {self.test_share})"
+                f"the digits have data.num_classes, data.channels, data.image_size {found} (got {self.facts}): "
+                "leave out what changes them"
             )
-
-        rest, test = train_test_split(
-            torch.arange(len(labels)), test_size=self.test_share, stratify=labels, random_state=self.split_seed
-        )
-        val_share = self.val_share / (1 - self.test_share)
-        train, val = train_test_split(rest, test_size=val_share, stratify=labels[rest], random_state=self.split_seed)
+        shares = (self.val_share, self.test_share)
+        if not (min(shares) > 0 and sum(shares) < 1):
+            raise UserError(
+                f"data.val_share and data.test_share must be above 0 and leave something to train on (got {shares})"
+            )
+        try:
+            rest, test = train_test_split(
+                torch.arange(len(labels)), test_size=self.test_share, stratify=labels, random_state=self.split_seed
+            )
+            share = self.val_share / (1 - self.test_share)
+            train, val = train_test_split(rest, test_size=share, stratify=labels[rest], random_state=self.split_seed)
+        except ValueError as error:
+            raise UserError(
+                f"data.val_share and data.test_share are too small or too large to hold every class (got {shares})"
+            ) from error
         images = (images - images[train].mean()) / images[train].std()
         self.train_set = BatchedTensors(images[train], labels[train])
         self.val_set = BatchedTensors(images[val], labels[val])

@@ -84,7 +84,7 @@ class DataModule(LightningDataModule):
             raise UserError(
                 f"no training step fits: data.batch_size={self.batch_size} × {world_size} devices × "
                 f"trainer.accumulate_grad_batches={accumulate} is more than the {samples} training samples: type "
-                + _what_fits(samples, self.batch_size, world_size)
+                + _what_fits(samples, self.batch_size, world_size, accumulate)
             )
         if self.trainer:  # Lightning tells the sampler of an epoch after it has started the workers
             batches.set_epoch(*training_position(self.trainer))
@@ -134,10 +134,17 @@ class DataModule(LightningDataModule):
         return self.collate(samples) if isinstance(samples, list) else samples
 
 
-def _what_fits(samples: int, batch_size: int, world_size: int) -> str:
+def _what_fits(samples: int, batch_size: int, world_size: int, accumulate: int) -> str:
+    cures = []
     if most := samples // (batch_size * world_size):
-        return f"trainer.accumulate_grad_batches={most} or less, or a smaller data.batch_size"
-    return f"data.batch_size={max(1, samples // world_size)} or less"
+        cures.append(f"trainer.accumulate_grad_batches={most}")
+    if largest := samples // (world_size * accumulate):
+        whole = largest * world_size * accumulate
+        cures.append(f"data.batch_size={largest} (data.global_batch_size={whole} where that is set)")
+    if cures:
+        return " or ".join(cures)
+    fewer = "" if samples >= world_size else f"trainer.devices={samples} "
+    return f"{fewer}data.batch_size=1 trainer.accumulate_grad_batches={max(1, samples // world_size)}"
 
 
 def _length(dataset: Dataset[Any], split: str) -> int:

@@ -57,18 +57,18 @@ def run(name: str) -> None:
     _refuse_null_groups(name, words)
     is_sweep = not _SWEEP.isdisjoint(words)
     words = [word for word in words if word not in _SWEEP]
-    resumed = resume_option.named_checkpoint(words, is_sweep) if name == TRAINS else None
     if name == TRAINS:
         words = check_option.expand(resume_option.expand(words, is_sweep))
     words = quote_path_options(words)
     main = import_module(f"{PACKAGE}.commands.{name}").main
     # Hydra's documented switch for full tracebacks also lets its exceptions out of `hydra.main`; `hydra_job` resets it.
-    with _full_errors("1"), resume_option.options_kept(resumed):
+    with _full_errors("1"):
         try:
             if is_sweep:
                 _compose_before_sweep(main, program, words)
             sys.argv[:] = [program, *words, *(["--multirun"] if is_sweep else [])]
-            main()
+            with resume_option.options_kept(words):
+                main()
         except Exception as error:
             message = one_line(error, groups(name))
             if message is None or _ASKED == "1":

@@ -1,9 +1,11 @@
 """`resume=RUN` on the command line stands for the run's own options, its directory and its last checkpoint."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from .errors import UserError
@@ -18,7 +20,7 @@ def expand(words: list[str], is_sweep: bool) -> list[str]:
     Raises:
         UserError: there is no such run, it has no checkpoint, or it is asked for in a sweep.
     """
-    checkpoint = named_checkpoint(words, is_sweep)
+    checkpoint = _named_checkpoint(words, is_sweep)
     if checkpoint is None:
         return words
     run = checkpoint.parent.parent
@@ -37,7 +39,7 @@ def expand(words: list[str], is_sweep: bool) -> list[str]:
     ]
 
 
-def named_checkpoint(words: list[str], is_sweep: bool) -> Path | None:
+def _named_checkpoint(words: list[str], is_sweep: bool) -> Path | None:
     """The absolute path of the checkpoint that `resume=` on the command line means, unless it is `auto` or `null`."""
     values = [word.partition("=")[2].strip("'\"") for word in words if _key(word) == "resume"]
     if not values or values[-1] in ("auto", "null", ""):
@@ -48,21 +50,37 @@ def named_checkpoint(words: list[str], is_sweep: bool) -> Path | None:
 
 
 @contextmanager
-def options_kept(checkpoint: Path | None) -> Generator[None]:
-    """Gives a run back the options that Hydra has overwritten for a command that was refused."""
-    if checkpoint is None:
-        yield
-        return
-    run = checkpoint.parent.parent
-    before = read(run)
-    files = {file: file.read_bytes() for file in (run / ".hydra").glob("*.yaml")}
+def options_kept(words: list[str]) -> Generator[None]:
+    """Gives runs back the options that Hydra has overwritten for a command whose processes never came to train them.
+
+    Hydra writes those of a command into `hydra.run.dir`, or below `hydra.sweep.dir`, before anything can be refused.
+    """
+    before = [(run, _trained_by(run), _options(run)) for run in _runs_named(words)]
     try:
         yield
     finally:
-        if read(run) == before:
-            for file, content in files.items():
-                if file.read_bytes() != content:
-                    file.write_bytes(content)
+        for run, process, options in before:
+            if _trained_by(run) == process:
+                for file, content in options.items():
+                    if file.read_bytes() != content:
+                        file.write_bytes(content)
+
+
+def _runs_named(words: list[str]) -> Iterator[Path]:
+    for word in words:
+        if _key(word) in ("hydra.run.dir", "hydra.sweep.dir"):
+            directory = Path(str(OverridesParser.create().parse_override(word).value()))
+            yield from (file.parent for file in (*directory.glob(NAME), *directory.glob(f"*/{NAME}")))
+
+
+def _trained_by(run: Path) -> Any:
+    with suppress(UserError):  # who goes on with a damaged run is told so
+        return read(run).get("process")
+    return None
+
+
+def _options(run: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in (run / ".hydra").glob("*.yaml")}
 
 
 def _key(word: str) -> str:

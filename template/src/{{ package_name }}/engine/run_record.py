@@ -29,11 +29,9 @@ def claimed(directory: Path, may_go_on: bool) -> Generator[None]:
         UserError: it is another run's, which this job may not go on with, or a process is still busy with it.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    before = read(directory)
     with _locked(directory):
-        if is_running(before):
-            who = f"by process {before['process']['pid']}"
-            raise UserError(f"{directory} is still being trained, {who}: wait, or end that first")
+        if is_running(before := read(directory)):
+            raise _busy(directory)
         try:
             (directory / NAME).touch(exist_ok=may_go_on)
         except FileExistsError:
@@ -44,7 +42,8 @@ def claimed(directory: Path, may_go_on: bool) -> Generator[None]:
             yield
         except UserError:
             if before and read(directory).get("steps") == before.get("steps"):
-                _write(directory, before)
+                with suppress(OSError):  # where the disk is full, the error says so
+                    _write(directory, before)
             raise
 
 
@@ -52,17 +51,36 @@ def claimed(directory: Path, may_go_on: bool) -> Generator[None]:
 def _locked(directory: Path) -> Generator[None]:
     """The system gives the lock back when this process ends, however it ends."""
     descriptor = os.open(directory, os.O_RDONLY)
+    _locks.add(descriptor)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise UserError(f"{directory} is being trained by another command: wait, or end that first") from None
-    except OSError:  # a file system without locks
-        pass
-    try:
+        with suppress(OSError):  # a file system without locks
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise _busy(directory) from None
         yield
     finally:
+        _locks.discard(descriptor)
         os.close(descriptor)
+
+
+_locks: set[int] = set()
+
+
+def _let_go() -> None:
+    """In a forked process, such as one that loads data: it outlives a killed run, and must not keep the run's lock."""
+    for descriptor in _locks:
+        os.close(descriptor)
+    _locks.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+
+def _busy(directory: Path) -> UserError:
+    record = read(directory)
+    who = f"process {record['process']['pid']}" if is_running(record) else "another command"
+    return UserError(f"{directory} is still being trained, by {who}: wait, or end that first")
 
 
 class RunRecord:
