@@ -19,6 +19,7 @@ from omegaconf import DictConfig
 from . import check_option, resume_option
 from .config_folder import PACKAGE, TRAINS, cure_for_none, groups, is_group
 from .errors import JobFailed, UserError
+from .kept_options import options_kept
 from .one_line_errors import one_line
 from .path_options import quote_path_options
 
@@ -67,7 +68,7 @@ def run(name: str) -> None:
             if is_sweep:
                 _compose_before_sweep(main, program, words)
             sys.argv[:] = [program, *words, *(["--multirun"] if is_sweep else [])]
-            with resume_option.options_kept(words):
+            with options_kept(words):
                 main()
         except Exception as error:
             message = one_line(error, groups(name))
