@@ -1,6 +1,6 @@
 """Measures the template and a project rendered from it; prints a table with the goal beside each figure.
 
-    python -m benchmarks [asking] [first-step] [step] [processes] [copy]
+    python -m benchmarks [asking] [first-step] [step] [processes] [sweep] [copy]
 
 Commands are timed as whole processes, in turn with what they are compared with; ratios are medians over rounds of the
 ratio within a round, so that a machine whose speed drifts does not favour one side.
@@ -49,6 +49,7 @@ def main(chosen: list[str]) -> None:
         "first-step": first_step,
         "step": step,
         "processes": processes,
+        "sweep": sweep,
         "copy": copy,
     }
     unknown = [name for name in chosen if name not in sections]
@@ -137,6 +138,21 @@ def processes(project: Path) -> Iterator[Figure]:
     ratio = statistics.median(two / one for one, two in times)
     one, two = (statistics.median(values) for values in zip(*times, strict=True))
     yield Figure("a job of one step, 2 processes / 1", ratio, 1.6, f"{two:.2f} s / {one:.2f} s")
+
+
+def sweep(project: Path) -> Iterator[Figure]:
+    """20 trials of 10 steps, against the same 20 as commands of their own."""
+    folder = project.parent / "training"
+    folder.mkdir()
+    few = ["model=mlp", "trainer.max_epochs=1", "++trainer.limit_train_batches=10", "++trainer.limit_val_batches=1"]
+    clock = ["+callbacks.clock._target_=benchmarks.throughput.TrainingTime", f"+callbacks.clock.folder='{folder}'"]
+    command = [*few, "logger=csv", "test=false", *clock]
+    together = _seconds(lambda: _train(project, 1, *command, "-m", "seeding.seed=range(0,20)"))
+    training = sum(float(file.read_text(encoding="utf-8")) for file in folder.iterdir())
+    apart = _seconds(lambda: [_train(project, 1, *command, f"seeding.seed={seed}") for seed in range(20)])
+    detail = f"{together:.1f} s, of which {training:.1f} s are training"
+    yield Figure("a trial of a sweep, seconds beside training", (together - training) / 20, 0.5, detail)
+    yield Figure("20 commands / a sweep of 20", apart / together, 5, f"{apart:.1f} s / {together:.1f} s", is_least=True)
 
 
 def copy(project: Path) -> Iterator[Figure]:

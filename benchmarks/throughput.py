@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,19 @@ class Clock(Callback):
         if trainer.is_global_zero:
             figures = {"samples_per_second": samples / seconds, "seconds_a_step": seconds}
             self.result.write_text(json.dumps(figures), encoding="utf-8")
+
+
+class TrainingTime(Callback):
+    """Leaves the seconds of a training in `folder`, under the number of its process."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+
+    def on_train_start(self, trainer: Any, module: Any) -> None:
+        self.began = time.perf_counter()
+
+    def on_train_end(self, trainer: Any, module: Any) -> None:
+        (self.folder / str(os.getpid())).write_text(str(time.perf_counter() - self.began), encoding="utf-8")
 
 
 class ManyDigits(Digits):

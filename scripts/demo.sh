@@ -34,7 +34,7 @@ make --silent -C "$destination" install PYTHON="$BIN/python"
 
 make --silent -C "$destination" train ARGS="$ARGS"
 "$BIN/python" - "$destination" <<'END'
-import json, sys
+import json, os, subprocess, sys
 from pathlib import Path
 
 import yaml
@@ -44,9 +44,15 @@ answers = yaml.safe_load((project / ".copier-answers.yml").read_text(encoding="u
 command = answers["package_name"].replace("_", "-")
 records = [(json.loads(path.read_text(encoding="utf-8")), path) for path in project.glob("runs/*/*/run.json")]
 record, path = max(records, key=lambda found: found[0]["started"])
+report = ""
+if any(project.glob("src/*/commands/report.py")):
+    program = [project.resolve() / ".venv/bin/python", "-m", answers["package_name"], "report"]
+    environment = {**os.environ, "PYTHONPATH": "src"}
+    subprocess.run(program, cwd=project, env=environment, check=True, stdout=subprocess.DEVNULL)
+    report = f"\nReport         {project / 'runs/report.html'}"
 print(f"""
 Test accuracy  {record["metrics"]["test/accuracy"]:.4f}
-Run directory  {path.parent}
+Run directory  {path.parent}{report}
 
 Next:
   cd {project}

@@ -29,4 +29,4 @@ check_render() {
 
 check_render default
 check_render other -d package_name=z9 -d project_name='*Z* "9" {{ x }}' -d description='<b> & \ # 100 %' \
-    -d license=proprietary -d logger=mlflow -d ci=gitlab -d environment=conda
+    -d license=proprietary -d logger=mlflow -d ci=gitlab -d environment=conda -d 'features=[]'

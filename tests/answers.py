@@ -57,7 +57,7 @@ PAIRS = all_pairs()
 FAR_APART: list[dict[str, Any]] = [
     {"package_name": "z9", "license": "proprietary", "logger": "mlflow", "ci": "gitlab", "environment": "conda"},
     {**HOSTILE, "package_name": "abcdefghij_klmnopqrst_uvwxyz_0", "license": "Apache-2.0", "logger": "wandb"},
-    {"project_name": "3D nets", "license": "BSD-3-Clause", "logger": "csv", "ci": "none"},
+    {"project_name": "3D nets", "license": "BSD-3-Clause", "logger": "csv", "ci": "none", "features": []},
 ]
 
 

@@ -4,8 +4,9 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import copier
 import pytest
 from answers import ROOT
 from filelock import FileLock
+from jobs import DIRECTORIES, MARK, PACKAGE, SMALL, Job, left_after
 from projects import git, run
 
 VERSION = "v999.0.0"
@@ -125,3 +127,34 @@ def project(render: Callable[..., Path], tmp_path: Path) -> Callable[..., Path]:
         return folder
 
     return made
+
+
+@pytest.fixture
+def start(render: Callable[..., Path], tmp_path: Path) -> Generator[Callable[..., Job]]:
+    """Starts Python in `tmp_path`; when the test ends, no process may be left."""
+    path = os.pathsep.join([str(render(package_name=PACKAGE, logger="csv") / "src"), str(Path(__file__).parent)])
+    jobs: list[Job] = []
+
+    def started(*words: str, **environment: str) -> Job:
+        console = tmp_path / f"console-{len(jobs)}.txt"
+        jobs.append(Job([sys.executable, *words], console, {"PYTHONPATH": path, MARK: str(tmp_path)} | environment))
+        return jobs[-1]
+
+    yield started
+    left = left_after(10, tmp_path)
+    commands = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    for job in jobs:
+        job.process.wait()
+    assert not commands
+
+
+@pytest.fixture
+def train(start: Callable[..., Job]) -> Callable[..., Job]:
+    """Starts a small training in `run`, or a sweep of them in `sweep`."""
+
+    def started(*overrides: str, **environment: str) -> Job:
+        return start("-m", PACKAGE, "train", *SMALL, *DIRECTORIES, *overrides, **environment)
+
+    return started

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import signal
 import sys
@@ -9,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import torch
 from lightning.pytorch.callbacks import Callback
 
 
@@ -16,20 +18,25 @@ class Fault(Callback):
     """Makes one rank fail before an optimizer step, and leaves a file `fault` in the run directory just before.
 
     Args:
-        how: `raise`, `exit` (as a program does), `vanish` (without a word), `kill`, `term` or `hang`.
+        how: `raise`, `exit` (as a program does), `vanish` (without a word), `kill`, `term`, `hang`, `memory` (there is
+            none left), `poison` (NaN in the weights), or `no`.
         rank: Which one.
         step: Optimizer steps that were done before.
         only_lr: In a sweep, the learning rate of the job that fails; null: every job.
+        unless: A file; where it exists, nothing happens.
     """
 
-    def __init__(self, how: str, rank: int = 0, step: int = 5, only_lr: float | None = None) -> None:
+    def __init__(
+        self, how: str, rank: int = 0, step: int = 5, only_lr: float | None = None, unless: str | None = None
+    ) -> None:
         self.how = how
         self.rank = rank
         self.step = step
         self.only_lr = only_lr
+        self.unless = unless
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        is_meant = self.only_lr in (None, learning_rate(trainer))
+        is_meant = self.only_lr in (None, learning_rate(trainer)) and not (self.unless and Path(self.unless).exists())
         if not is_meant or trainer.global_rank != self.rank or trainer.global_step != self.step:
             return
         Path(trainer.default_root_dir, "fault").touch()
@@ -44,9 +51,26 @@ class Fault(Callback):
                 os.kill(os.getpid(), signal.SIGKILL)
             case "term":
                 os.kill(os.getpid(), signal.SIGTERM)
+            case "memory":
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+            case "poison":
+                with torch.no_grad():
+                    next(pl_module.parameters()).fill_(math.nan)
             case "hang":
                 while True:
                     time.sleep(1)
+
+
+class FaultOnce(Callback):
+    """Fails the first training that comes to its second step; a file `marker` tells the others that it has happened."""
+
+    def __init__(self, marker: str) -> None:
+        self.marker = Path(marker)
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        if trainer.global_step == 1 and not self.marker.exists():
+            self.marker.touch()
+            raise ValueError("a fault that does not come again")
 
 
 class Witness(Callback):

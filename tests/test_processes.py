@@ -1,133 +1,21 @@
 """Jobs on many processes: the worker group, sweeps, torchrun and SLURM, and everything that may end them early."""
 
-import json
 import os
 import re
 import signal
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from jobs import DIRECTORIES, PACKAGE, SMALL, TWO, WITNESS, Job, fault, left_after, read, status
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
-PACKAGE = "z9"
-MARK = "PROCESS_OF_TEST"  # in the environment of all that a test starts, in whatever session it is
-SMALL = ["trainer=cpu", "model=mlp", "trainer.max_epochs=1", "callbacks.model_summary=null", "test=false"]
-TWO = ["strategy=ddp", "trainer.devices=2"]
-WITNESS = "+callbacks.witness={_target_: faults.Witness}"
 PATIENT = ["+callbacks.witness={_target_: faults.Witness, pause: 0.1}", "trainer.max_epochs=20"]
 LIMIT = 30  # seconds from a fault to the end of all processes
-
-
-def fault(how: str, **where: Any) -> str:
-    settings = "".join(f", {key}: {value}" for key, value in where.items())
-    return f"+callbacks.fault={{_target_: faults.Fault, how: {how}{settings}}}"
-
-
-class Job:
-    """A command that runs in a session of its own and writes to a file."""
-
-    def __init__(self, command: list[str], console: Path, environment: dict[str, str]) -> None:
-        self.console = console
-        with console.open("w") as file:
-            self.process = subprocess.Popen(
-                command,
-                cwd=console.parent,
-                env=os.environ | environment,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    @property
-    def text(self) -> str:
-        return self.console.read_text(encoding="utf-8", errors="replace")
-
-    @property
-    def last_line(self) -> str:
-        return self.text.rstrip().splitlines()[-1]
-
-    def wait_for(self, *files: Path) -> None:
-        """Until it has written these files."""
-        end = time.monotonic() + 60
-        while not all(file.exists() for file in files):
-            assert self.process.poll() is None, self.text
-            assert time.monotonic() < end, self.text
-            time.sleep(0.02)
-
-    def signal(self, number: int) -> None:
-        """As a terminal does with Ctrl-C: to everything in its session."""
-        os.killpg(self.process.pid, number)
-
-    def end(self, seconds: float = 100) -> int:
-        """Its exit code."""
-        try:
-            code = self.process.wait(seconds)
-        finally:
-            print(self.text)
-        return code
-
-
-def processes_of(test: Path) -> list[int]:
-    """The processes that a test has started and whose life has not ended."""
-    mark = f"{MARK}={test}\0".encode()
-    found = []
-    for file in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark in file.read_bytes():
-                found.append(int(file.parent.name))
-        except OSError:  # it has just ended, or belongs to somebody else
-            continue
-    return found
-
-
-def left_after(seconds: float, test: Path) -> list[int]:
-    """The processes of a test that have not ended after some seconds."""
-    end = time.monotonic() + seconds
-    while (left := processes_of(test)) and time.monotonic() < end:
-        time.sleep(0.1)
-    return left
-
-
-@pytest.fixture
-def start(render: Callable[..., Path], tmp_path: Path) -> Generator[Callable[..., Job]]:
-    """Starts Python in `tmp_path`; when the test ends, no process may be left."""
-    path = os.pathsep.join([str(render(package_name=PACKAGE, logger="csv") / "src"), str(Path(__file__).parent)])
-    jobs: list[Job] = []
-
-    def started(*words: str, **environment: str) -> Job:
-        console = tmp_path / f"console-{len(jobs)}.txt"
-        jobs.append(Job([sys.executable, *words], console, {"PYTHONPATH": path, MARK: str(tmp_path)} | environment))
-        return jobs[-1]
-
-    yield started
-    left = left_after(10, tmp_path)
-    commands = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left]
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    for job in jobs:
-        job.process.wait()
-    assert not commands
-
-
-@pytest.fixture
-def train(start: Callable[..., Job]) -> Callable[..., Job]:
-    """Starts a small training in `run`, or a sweep of them in `sweep`."""
-
-    def started(*overrides: str, **environment: str) -> Job:
-        return start("-m", PACKAGE, "train", *SMALL, *DIRECTORIES, *overrides, **environment)
-
-    return started
-
-
-DIRECTORIES = ["hydra.run.dir=run", "hydra.sweep.dir=sweep"]
 
 
 @pytest.fixture
@@ -178,14 +66,6 @@ def free_port() -> int:
         return taken.getsockname()[1]
 
 
-def read(file: Path) -> Any:
-    return json.loads(file.read_text(encoding="utf-8"))
-
-
-def status(run: Path) -> str:
-    return read(run / "run.json")["status"]
-
-
 def log(run: Path, rank: int) -> str:
     return (run / ("train.log" if rank == 0 else f"rank-{rank}.log")).read_text(encoding="utf-8")
 
@@ -210,7 +90,7 @@ def assert_interrupted(run: Path, signal_name: str) -> None:
 
 def assert_jobs_are_whole(sweep: Path, rates: list[float]) -> None:
     """One directory; each job has one config, and all its ranks hold its values and the same weights."""
-    assert sorted(os.listdir(sweep)) == [*map(str, range(len(rates))), "multirun.yaml"]
+    assert sorted(os.listdir(sweep)) == [*map(str, range(len(rates))), "multirun.yaml", "sweep.json"]
     assert len(list(sweep.rglob("config.yaml"))) == len(rates)
     weights = set()
     for number, rate in enumerate(rates):
@@ -295,7 +175,8 @@ def test_a_sweep_goes_on_after_a_job_was_killed(train: Callable[..., Job], tmp_p
     assert job.end() != 0
     assert [status(tmp_path / "sweep" / number) for number in "012"] == ["finished", "failed", "finished"]
     assert "was killed by signal 9" in read(tmp_path / "sweep/1/run.json")["error"]
-    assert "was killed by signal 9" in job.last_line
+    assert "trial 1 failed: " in job.text
+    assert job.last_line == "1 of 3 trials failed"
 
 
 def test_torchrun_shares_a_sweep(torchrun: Callable[..., Job], tmp_path: Path) -> None:

@@ -11,15 +11,6 @@ import yaml
 from answers import HOSTILE
 from projects import git, package, run
 
-FEATURE = """
-features:
-  type: str
-  help: What else the project should hold
-  multiselect: true
-  choices:
-    Greetings: greetings
-  default: "[]"
-"""
 FEATURE_FILES = {"docs/greetings.md", "src/{}/commands/greet.py", "src/{}/engine/greetings/__init__.py"}
 
 
@@ -48,7 +39,8 @@ def update(project: Path, **data: object) -> None:
 
 def add_feature(template: Path) -> None:
     """Releases a version with a feature, in the way that features are made."""
-    edit(template / "copier.yml", "\n_message_after_copy:", f"{FEATURE}\n_message_after_copy:")
+    choice = "    Sweeps and the report: sweeps\n"
+    edit(template / "copier.yml", choice, f"{choice}    Greetings: greetings\n")
     edit(
         template / "copier.yml",
         "    {% if _copier_operation == 'update' %}\n",
@@ -67,9 +59,7 @@ def add_feature(template: Path) -> None:
         "{% if 'greetings' in features %}\ngreetings = [\n    \"cowsay\",\n]\n{% endif %}\n"
         "# Add your own extras below this line.\n",
     )
-    features = source / "configs/features.yaml"
-    features = features.rename(features.with_name("features.yaml.jinja"))
-    with features.open("a", encoding="utf-8") as file:
+    with (source / "configs/features.yaml.jinja").open("a", encoding="utf-8") as file:
         file.write("{% if 'greetings' in features %}\ngreeting: hello\n{% endif %}\n")
     commit(template, "A feature")
     git(template, "tag", "v1000.0.0")
@@ -108,7 +98,8 @@ def live_with(project: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(
-    params=[{}, {**HOSTILE, "package_name": "z9", "logger": "mlflow", "ci": "none"}], ids=["default", "far"]
+    params=[{}, {**HOSTILE, "package_name": "z9", "logger": "mlflow", "ci": "none", "features": []}],
+    ids=["default", "far"],
 )
 def owned(own_template: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A project in Git, made from a template that the test may go on with."""
@@ -129,7 +120,8 @@ def test_a_feature_that_arrives_is_absent_until_it_is_ticked(own_template: Path,
     assert {name for name in after if after[name] != before.get(name)} == {".copier-answers.yml"}
     assert set(after) == set(before)
 
-    update(owned, features=["greetings"])
+    answers = yaml.safe_load((owned / ".copier-answers.yml").read_text(encoding="utf-8"))
+    update(owned, features=[*answers["features"], "greetings"])
     ticked = contents(owned)
     files = {name.format(package(owned)) for name in FEATURE_FILES}
     assert set(ticked) - set(before) == files

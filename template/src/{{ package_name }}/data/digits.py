@@ -5,12 +5,12 @@ from typing import Any
 import torch
 from kornia.augmentation import RandomAffine
 from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 from ..engine.batched_tensors import BatchedTensors
 from ..engine.data_module import DataModule
 from ..engine.errors import UserError
+from ..engine.splits import stratified_split
 
 
 class Digits(DataModule):
@@ -18,7 +18,8 @@ class Digits(DataModule):
 
     Args:
         num_classes, channels, image_size: What the model is told about the data; checked against it.
-        val_share, test_share: Shares of all samples; every split holds each class in the same proportion.
+        val_share, test_share: Shares of all samples; every split holds each class in the same proportion. With
+            `fold`, one fold of what is not for the test takes the place of the share for validation.
         split_seed: Fixes the split, whatever the run's own seed is.
         rotation: Training images are turned by up to so many degrees.
         shift: Training images are moved by up to this share of their size.
@@ -56,20 +57,7 @@ class Digits(DataModule):
                 "leave out what changes them"
             )
         shares = (self.val_share, self.test_share)
-        if not (min(shares) > 0 and sum(shares) < 1):
-            raise UserError(
-                f"data.val_share and data.test_share must be above 0 and leave something to train on (got {shares})"
-            )
-        try:
-            rest, test = train_test_split(
-                torch.arange(len(labels)), test_size=self.test_share, stratify=labels, random_state=self.split_seed
-            )
-            share = self.val_share / (1 - self.test_share)
-            train, val = train_test_split(rest, test_size=share, stratify=labels[rest], random_state=self.split_seed)
-        except ValueError as error:
-            raise UserError(
-                f"data.val_share and data.test_share are too small or too large to hold every class (got {shares})"
-            ) from error
+        train, val, test = stratified_split(labels, *shares, self.split_seed, self.fold)
         images = (images - images[train].mean()) / images[train].std()
         self.train_set = BatchedTensors(images[train], labels[train])
         self.val_set = BatchedTensors(images[val], labels[val])

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sized
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from lightning.pytorch import LightningDataModule
@@ -14,6 +14,13 @@ from .sampling import EvaluationShare, SeededDataset, TrainingBatches
 from .stop import outlive_stop
 
 Auto = Literal["auto"]
+
+
+class Fold(NamedTuple):
+    """One of `count` parts of k-fold cross-validation, counted from 0."""
+
+    number: int
+    count: int
 
 
 class DataModule(LightningDataModule):
@@ -31,6 +38,7 @@ class DataModule(LightningDataModule):
         augment: Calls `augment_batch` on training batches.
         seed: Key of the order and of random numbers in workers.
         global_batch_size: Samples of one optimizer step; `engine.batch_size` makes `batch_size` of it for training.
+        fold, folds: Which part validates in cross-validation, from 0, and how many there are; null: no folds.
     """
 
     train_set: Dataset[Any]
@@ -47,8 +55,12 @@ class DataModule(LightningDataModule):
         augment: bool = True,
         seed: int = 0,
         global_batch_size: int | None = None,
+        fold: int | None = None,
+        folds: int = 5,
     ) -> None:
         super().__init__()
+        if fold is not None and not 0 <= fold < folds:
+            raise UserError(f"data.fold must be from 0 to {folds - 1}, below data.folds={folds} (got {fold})")
         self.batch_size = batch_size
         self.num_workers = num_workers
         self.pin_memory = pin_memory
@@ -56,6 +68,14 @@ class DataModule(LightningDataModule):
         self.shuffle = shuffle
         self.augment = augment
         self.seed = seed
+        self._fold = None if fold is None else Fold(fold, folds)
+        self._knows_folds = fold is None
+
+    @property
+    def fold(self) -> Fold | None:
+        """The part that validates; `setup` splits the samples by it, as `splits.stratified_split` does."""
+        self._knows_folds = True
+        return self._fold
 
     def augment_batch(self, batch: Any) -> Any:
         """Changes a training batch on its device; the base leaves it as it is."""
@@ -76,6 +96,11 @@ class DataModule(LightningDataModule):
         return batch
 
     def train_dataloader(self) -> DataLoader[Any]:
+        if not self._knows_folds:
+            raise UserError(
+                f"data.fold is set, but {type(self).__name__}.setup never reads self.fold: every fold would train on "
+                "the same samples; leave data.fold out, or split with engine.splits.stratified_split"
+            )
         samples = _length(self.train_set, "training")
         rank, world_size = self._place()
         accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1

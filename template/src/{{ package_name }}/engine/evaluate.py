@@ -9,7 +9,8 @@ from . import logs, strategy
 from .devices import choose
 from .errors import UserError
 from .fast_loop import SilentProfiler
-from .header import device_name, metrics_table, short
+from .header import device_name, metrics_table
+from .path_options import short
 from .precision import choose_precision
 from .runs import Run, load_run
 from .stage_metrics import LogStageMetrics

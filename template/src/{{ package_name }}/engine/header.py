@@ -3,7 +3,6 @@
 import logging
 import math
 from collections.abc import Mapping
-from pathlib import Path
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
@@ -12,6 +11,7 @@ from lightning.pytorch.callbacks import Callback
 from . import batch_size
 from .config import Config
 from .devices import Devices
+from .path_options import short
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +53,6 @@ def _left_out(trainer: Trainer) -> str:
     batches = getattr(trainer.train_dataloader, "batch_sampler", None)
     dropped: int = getattr(batches, "dropped", 0)
     return f"; {dropped} samples fill no step, other ones each epoch" if dropped else ""
-
-
-def short(path: str | Path) -> str:
-    """A path below the current directory without it, any other as it is."""
-    path = Path(path)
-    return str(path.relative_to(Path.cwd()) if Path.cwd() in path.parents else path)
 
 
 def _model_name(module: LightningModule) -> str:

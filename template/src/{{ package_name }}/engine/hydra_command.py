@@ -19,6 +19,7 @@ from omegaconf import DictConfig
 from . import check_option, resume_option
 from .config_folder import PACKAGE, TRAINS, cure_for_none, groups, is_group
 from .errors import JobFailed, UserError
+from .features import feature
 from .kept_options import options_kept
 from .one_line_errors import one_line
 from .path_options import quote_path_options
@@ -58,8 +59,11 @@ def run(name: str) -> None:
     _refuse_null_groups(name, words)
     is_sweep = not _SWEEP.isdisjoint(words)
     words = [word for word in words if word not in _SWEEP]
+    sweeps = feature("sweeps", "command_line") if name == TRAINS else None
     if name == TRAINS:
         words = check_option.expand(resume_option.expand(words, is_sweep))
+    if sweeps is not None:
+        words = sweeps.expand(words, is_sweep)
     words = quote_path_options(words)
     main = import_module(f"{PACKAGE}.commands.{name}").main
     # Hydra's documented switch for full tracebacks also lets its exceptions out of `hydra.main`; `hydra_job` resets it.
@@ -67,11 +71,12 @@ def run(name: str) -> None:
         try:
             if is_sweep:
                 _compose_before_sweep(main, program, words)
+                main = sweeps.summarised(main) if sweeps is not None else main
             sys.argv[:] = [program, *words, *(["--multirun"] if is_sweep else [])]
             with options_kept(words):
                 main()
         except Exception as error:
-            message = one_line(error, groups(name))
+            message = (sweeps and sweeps.missing_plugin(error)) or one_line(error, groups(name))
             if message is None or _ASKED == "1":
                 raise
             raise UserError(message) from error

@@ -9,8 +9,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from .errors import UserError
-from .header import short
 from .module import TrainingModule
+from .path_options import short
 from .runs import load_checkpoint
 
 SHOWN = 3  # names in a message

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import lightning.pytorch as lightning
+import torch
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.utilities.exceptions import MisconfigurationException, SIGTERMException
@@ -18,8 +19,11 @@ from .config import Config
 from .data_module import DataModule
 from .devices import Devices
 from .errors import RunFailed, UserError
-from .header import metrics_table, short
+from .fast_loop import skip_empty_hooks
+from .header import metrics_table
+from .history import keep_history
 from .module import TrainingModule
+from .path_options import short
 from .precision import choose_precision
 from .preflight import Checked
 from .provenance import provenance
@@ -74,7 +78,7 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     precision = choose_precision(config["amp"]["precision"], devices.kind)
     resolved = {"device": devices.kind, "devices": list(devices.indices), "precision": precision}
     applied, sizes = batch_size.apply(config, devices.world_size)
-    record.update(**resolved, world_size=devices.world_size, **sizes)
+    record.update(**resolved, world_size=devices.world_size, threads=torch.get_num_threads(), **sizes)
 
     data: DataModule = build(applied["data"], "data")
     module: TrainingModule = build(applied["model"], "model")
@@ -95,6 +99,7 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     trainer = make_trainer(config, devices, precision, run_loggers, request, sync_batchnorm)
     schedule = resume_schedule.resumed_schedule(config, checkpoint)
     trainer.callbacks.extend([schedule, RecordProgress(record)])  # type: ignore[attr-defined]
+    skip_empty_hooks(keep_history(trainer, Path(config["paths"]["run"]), record.began))
     if trainer.is_global_zero:
         loggers.log_run(run_loggers, config, record.facts)
 

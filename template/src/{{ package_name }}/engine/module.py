@@ -87,8 +87,10 @@ class TrainingModule(PlainHookName):
     def validation_step(self, batch: Any, batch_idx: int) -> None:
         self.val_metrics.add(self.step(batch))
 
-    def test_step(self, batch: Any, batch_idx: int) -> None:
-        self.test_metrics.add(self.step(batch))
+    def test_step(self, batch: Any, batch_idx: int) -> Step:
+        step = self.step(batch)
+        self.test_metrics.add(step)
+        return step
 
     def configure_model(self) -> None:
         shard(self)

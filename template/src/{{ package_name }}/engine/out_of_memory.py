@@ -15,7 +15,7 @@ from . import batch_size
 from .config import Config
 from .devices import Devices
 from .errors import RunFailed
-from .header import short
+from .path_options import short
 from .precision import choose_precision
 
 LARGEST = 20  # tensors that are listed

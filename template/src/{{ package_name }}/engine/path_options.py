@@ -1,6 +1,7 @@
 """Quotes the values of path options, so that a path with `,` `(` `=` `{` or blanks reaches Hydra as it was typed."""
 
 import re
+from pathlib import Path
 
 _PATH_OPTION = re.compile(r"(\+{0,2}(?:run|checkpoint|resume|init_from|output|paths\.\w+)=)(.+)", re.DOTALL)
 # What Hydra reads as this very text without quotes. A number is not: a directory `2025_01` would become 202501.
@@ -19,3 +20,9 @@ def _quoted(word: str) -> str:
     # Hydra's escapes: backslashes count only before a quote, and there they double.
     text = re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), match[2])
     return f"{match[1]}'{text}'"
+
+
+def short(path: str | Path) -> str:
+    """A path below the current directory without it, any other as it is."""
+    path = Path(path)
+    return str(path.relative_to(Path.cwd()) if Path.cwd() in path.parents else path)

@@ -18,6 +18,7 @@ from typing import NamedTuple, NoReturn
 from . import failures, logs, run_record
 from .config import Config
 from .devices import Devices
+from .preloading import libraries
 from .stop import SIGNALS, Interrupted, announce, listen_all_its_life, request
 
 PRELOADED = ["lightning.pytorch", "torchmetrics", f"{__package__}.job"]
@@ -42,14 +43,16 @@ class Task(NamedTuple):
     scratch: Path
 
 
-def fork_server() -> ForkServerContext:
-    """Starts the server that forks processes, unless it runs already; it imports Lightning and ends with this process.
+def fork_server(config: Config) -> ForkServerContext:
+    """Starts the server that forks processes, unless it runs already; it imports Lightning and the job's libraries.
 
-    It ignores signals, and so do its processes until they listen: Ctrl-C reaches every process of a terminal, and one
-    that it ended too early would look as if it had done its work.
+    It ends with this process. It ignores signals, and so do its processes until they listen: Ctrl-C reaches every
+    process of a terminal, and one that it ended too early would look as if it had done its work.
     """
+    if multiprocessing.get_start_method(allow_none=True) not in (None, *multiprocessing.get_all_start_methods()):
+        multiprocessing.set_start_method(None, force=True)  # joblib's, which new processes do not know
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
+    context.set_forkserver_preload([*PRELOADED, *libraries(config)])
     before = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
     try:
         forkserver.ensure_running()

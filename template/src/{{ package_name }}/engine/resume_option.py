@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-from omegaconf import OmegaConf
-
 from .errors import UserError
 from .path_options import quote_path_options
-from .run_folders import find_checkpoint
+from .run_folders import find_checkpoint, options_of
 from .run_record import NAME
 
 
@@ -24,14 +22,12 @@ def expand(words: list[str], is_sweep: bool) -> list[str]:
         raise UserError(f"resume={values[-1]} goes on with one run: leave out -m")
     checkpoint = find_checkpoint(values[-1], ("last.ckpt",)).absolute()
     run = checkpoint.parent.parent
-    options = run / ".hydra" / "overrides.yaml"
-    if not (run / NAME).exists() or not options.exists():
+    if not (run / NAME).exists() or not (run / ".hydra" / "overrides.yaml").exists():
         raise UserError(f"{checkpoint} lies in no run's directory: move it into one, or name another")
     replaced = {"resume", "resume_schedule", "init_from", "hydra.run.dir", *map(_key, given)}
-    own = [str(word) for word in OmegaConf.load(options)]
     place = quote_path_options([f"paths.run={run}", f"resume={checkpoint}"])
     return [
-        *(word for word in own if _key(word) not in replaced),
+        *(word for word in options_of(run) if _key(word) not in replaced),
         *given,
         place[0].replace("paths.run", "hydra.run.dir", 1),
         place[1],

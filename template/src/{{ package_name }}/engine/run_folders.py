@@ -3,6 +3,8 @@
 from contextlib import suppress
 from pathlib import Path
 
+from omegaconf import OmegaConf
+
 from .errors import UserError
 from .run_record import NAME, read
 
@@ -41,3 +43,11 @@ def latest_run(runs: Path) -> Path:
         found = "holds no run with a checkpoint" if runs.exists() else "does not exist"
         raise UserError(f"{runs} {found}: train one first, or name a run's directory or a checkpoint file")
     return max(started)[1]
+
+
+def options_of(run: Path) -> list[str]:
+    """The overrides that a run was composed from, with those of Hydra's own keys that say where configs are found."""
+    own = [str(word) for word in OmegaConf.load(run / ".hydra" / "overrides.yaml")]
+    file = run / ".hydra" / "hydra.yaml"
+    hydra = OmegaConf.select(OmegaConf.load(file), "hydra.overrides.hydra", default=[]) if file.exists() else []
+    return [*(str(word) for word in hydra if str(word).startswith("hydra.searchpath=")), *own]

@@ -51,7 +51,7 @@ def _row(run: Path, now: datetime) -> Row:
         began = datetime.fromisoformat(record.get("started") or written.isoformat())
     except (UserError, ValueError):
         return Row(written, ("unreadable", _age(now - written), str(run), "", "", ""), "")
-    status = _status(record)
+    status = status_of(record)
     is_done = status in ("finished", "running", "claimed") or status.startswith("running on")
     can_go_on = not is_done and (run / "checkpoints" / "last.ckpt").exists()
     resume = f"{SCRIPT} {TRAINS} resume={shlex.quote(str(run))}" if can_go_on else ""
@@ -59,7 +59,8 @@ def _row(run: Path, now: datetime) -> Row:
     return Row(began, cells, resume)
 
 
-def _status(record: dict[str, Any]) -> str:
+def status_of(record: dict[str, Any]) -> str:
+    """The status in the record, corrected where the run was killed or only begins."""
     if not record:
         return "claimed"  # its processes start
     if record["status"] != "running" or "process" not in record:

@@ -17,7 +17,7 @@ def run(config: Config, devices: Devices) -> dict[str, float]:
         UserError: it found a mistake in what was asked.
         Interrupted: a signal ended it.
     """
-    server = fork_server()
+    server = fork_server(config)
     with tempfile.TemporaryDirectory() as scratch:
         task = make_task(config, devices, scratch)
         receiving, sending = server.Pipe(duplex=False)

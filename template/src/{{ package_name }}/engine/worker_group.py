@@ -22,7 +22,7 @@ def run(config: Config, devices: Devices) -> dict[str, float]:
         UserError: a rank found a mistake in what was asked.
         Interrupted: a signal ended the job.
     """
-    fork_server()  # it imports Lightning while this process imports torch
+    fork_server(config)  # it imports Lightning while this process imports torch
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch

@@ -1,0 +1,1 @@
+"""The report: tables and one page that compare runs."""

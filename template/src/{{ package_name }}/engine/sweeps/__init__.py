@@ -1,0 +1,1 @@
+"""Sweeps: what is tried, by whom, and what became of it."""
