@@ -1,10 +1,13 @@
 """Sweeps as commands: every launcher, trials that fail, what goes on afterwards, and Optuna's studies."""
 
+import html
 import json
 import os
 import re
 import shlex
+import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -272,8 +275,39 @@ def test_the_guide_s_commands_work(start: Callable[..., Job], render: Callable[.
     for command in commands:
         job = start("-m", *shlex.split(command, comments=True))
         assert job.end() == 0
-    assert (tmp_path / "runs/rates/report.html").exists()
     assert len(trials(tmp_path / "runs/search")) == 4
+    assert (tmp_path / "runs/rates/report.html").exists()
+    assert start("-m", PACKAGE, "report").end() == 0  # of all of them, with what they predicted in the test
+    opened_as_on_a_phone(tmp_path / "runs/report.html")
+
+
+def opened_as_on_a_phone(page: Path) -> None:
+    """No message on the browser's console, no request, every picture drawn, and nothing to be scrolled sideways."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("all but the look of the page is tested: there is no Chromium here")
+    measure = """document.title = JSON.stringify({
+        pictures: [...document.images].map(image => image.naturalWidth),
+        charts: [...document.querySelectorAll("figure svg")].map(chart => chart.getBoundingClientRect().width),
+        width: document.documentElement.scrollWidth, window: window.innerWidth,
+        requests: performance.getEntriesByType("resource").map(entry => entry.name).filter(n => !n.startsWith("data:"))
+    })"""
+    measured = page.with_name("measured.html")
+    measured.write_text(page.read_text(encoding="utf-8") + f"<script>{measure}</script>", encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=500,900", "--enable-logging=stderr"]
+    profile = f"--user-data-dir={page.parent}/browser"
+    seen = subprocess.run(
+        [browser, *options, profile, "--dump-dom", measured.as_uri()], capture_output=True, text=True, timeout=60
+    )
+    assert "CONSOLE" not in seen.stderr
+    [title] = re.findall(r"<title>(.*?)</title>", seen.stdout)
+    facts = json.loads(html.unescape(title))
+    assert len(facts["pictures"]) >= 10
+    assert min(facts["pictures"]) > 0
+    assert len(facts["charts"]) >= 8
+    assert min(facts["charts"]) > 100
+    assert facts["width"] <= facts["window"] == 500
+    assert facts["requests"] == []
 
 
 def test_the_sweep_file_of_wandb_composes(start: Callable[..., Job], render: Callable[..., Path]) -> None:
