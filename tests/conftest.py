@@ -141,7 +141,7 @@ def start(render: Callable[..., Path], tmp_path: Path) -> Generator[Callable[...
         return jobs[-1]
 
     yield started
-    left = left_after(10, tmp_path)
+    left = left_after(30, tmp_path)
     commands = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left]
     for pid in left:
         os.kill(pid, signal.SIGKILL)
