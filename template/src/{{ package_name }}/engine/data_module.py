@@ -59,6 +59,8 @@ class DataModule(LightningDataModule):
         folds: int = 5,
     ) -> None:
         super().__init__()
+        if fold is not None and folds < 2:
+            raise UserError(f"data.folds must be at least 2: one part validates, the others train (got {folds})")
         if fold is not None and not 0 <= fold < folds:
             raise UserError(f"data.fold must be from 0 to {folds - 1}, below data.folds={folds} (got {fold})")
         self.batch_size = batch_size

@@ -3,7 +3,10 @@
 import re
 from pathlib import Path
 
-_PATH_OPTION = re.compile(r"(\+{0,2}(?:run|checkpoint|resume|init_from|output|paths\.\w+)=)(.+)", re.DOTALL)
+_PATH_OPTION = re.compile(
+    r"(\+{0,2}(?:run|checkpoint|resume|resume_sweep|init_from|output|paths\.\w+|hydra\.(?:run|sweep)\.dir)=)(.+)",
+    re.DOTALL,
+)
 # What Hydra reads as this very text without quotes. A number is not: a directory `2025_01` would become 202501.
 _PLAIN = re.compile(r"(?:[A-Za-z~]|[./]+[A-Za-z_])[\w./-]*")
 
@@ -20,6 +23,13 @@ def _quoted(word: str) -> str:
     # Hydra's escapes: backslashes count only before a quote, and there they double.
     text = re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), match[2])
     return f"{match[1]}'{text}'"
+
+
+def unquoted(value: str) -> str:
+    """The text that a value stands for, whether it was typed with Hydra's quotes or without."""
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+        return value[1:-1].replace(f"\\{value[0]}", value[0])
+    return value
 
 
 def short(path: str | Path) -> str:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from .errors import UserError
-from .path_options import quote_path_options
+from .path_options import quote_path_options, unquoted
 from .run_folders import find_checkpoint, options_of
 from .run_record import NAME
 
@@ -15,7 +15,7 @@ def expand(words: list[str], is_sweep: bool) -> list[str]:
         UserError: there is no such run, it has no checkpoint, or it is asked for in a sweep.
     """
     given = [word for word in words if _key(word) != "resume"]
-    values = [word.partition("=")[2].strip("'\"") for word in words if _key(word) == "resume"]
+    values = [unquoted(word.partition("=")[2]) for word in words if _key(word) == "resume"]
     if not values or values[-1] in ("auto", "null", ""):
         return words
     if is_sweep:
@@ -25,12 +25,10 @@ def expand(words: list[str], is_sweep: bool) -> list[str]:
     if not (run / NAME).exists() or not (run / ".hydra" / "overrides.yaml").exists():
         raise UserError(f"{checkpoint} lies in no run's directory: move it into one, or name another")
     replaced = {"resume", "resume_schedule", "init_from", "hydra.run.dir", *map(_key, given)}
-    place = quote_path_options([f"paths.run={run}", f"resume={checkpoint}"])
     return [
         *(word for word in options_of(run) if _key(word) not in replaced),
         *given,
-        place[0].replace("paths.run", "hydra.run.dir", 1),
-        place[1],
+        *quote_path_options([f"hydra.run.dir={run}", f"resume={checkpoint}"]),
     ]
 
 

@@ -29,7 +29,7 @@ def claimed(directory: Path, may_go_on: bool) -> Generator[None]:
         UserError: it is another run's, which this job may not go on with, or a process is still busy with it.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    with _locked(directory):
+    with locked(directory):
         if is_running(before := read(directory)):
             raise _busy(directory)
         try:
@@ -48,8 +48,12 @@ def claimed(directory: Path, may_go_on: bool) -> Generator[None]:
 
 
 @contextmanager
-def _locked(directory: Path) -> Generator[None]:
-    """The system gives the lock back when this process ends, however it ends."""
+def locked(directory: Path) -> Generator[None]:
+    """Keeps other commands from a directory; the system gives the lock back when this process ends, however it ends.
+
+    Raises:
+        UserError: another command is busy there.
+    """
     descriptor = os.open(directory, os.O_RDONLY)
     _locks.add(descriptor)
     try:

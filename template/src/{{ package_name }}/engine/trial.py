@@ -1,6 +1,7 @@
 """One device inside a sweep: a process of its own for every trial, so that a trial that is killed ends nothing else."""
 
 import tempfile
+from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from .config import Config
@@ -37,4 +38,6 @@ def run(config: Config, devices: Devices) -> dict[str, float]:
 
 
 def _trial(task: Task, sending: Connection) -> None:
-    sending.send(perform(task, rank=0))
+    ended = perform(task, rank=0)
+    with suppress(BrokenPipeError):  # the sweep was killed meanwhile
+        sending.send(ended)

@@ -91,11 +91,16 @@ def is_wide(values: Iterable[float]) -> bool:
 
 
 def curves(
-    title: str, configurations: Sequence[Configuration], columns: Sequence[str], is_share: bool = False
+    title: str,
+    configurations: Sequence[Configuration],
+    columns: Sequence[str],
+    is_share: bool = False,
+    may_leave: bool = True,
 ) -> str | None:
     """Columns of the histories over epochs: the mean over the runs of a configuration, a band from least to most.
 
     The first column is drawn solid, the second one dashed. None where no run has any of them.
+    With `may_leave` the grey ones may leave the picture: one that diverged would flatten the others.
     """
     drawn = [
         (place, style, line)
@@ -109,10 +114,10 @@ def curves(
     def draw(axes: Axes, tooltips: dict[str, str]) -> None:
         axes.set_xlabel("epoch")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        coloured = [values for place, _, (_, values) in drawn if place < len(PALETTE) - 1]
+        coloured = [values for place, _, (_, values) in drawn if not may_leave or place < len(PALETTE) - 1]
         stretch(axes, "y", np.concatenate([*map(np.ravel, coloured), []]))
         for place, style, (epochs, values) in drawn:
-            if place == len(PALETTE) - 1:  # the grey ones may leave the picture, or one that diverged would flatten it
+            if may_leave and place == len(PALETTE) - 1:
                 axes.autoscale_view()
                 axes.autoscale(False, axis="y")
             colour = PALETTE[min(place, len(PALETTE) - 1)]

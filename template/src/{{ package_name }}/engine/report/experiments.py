@@ -2,8 +2,11 @@
 
 import json
 import math
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from ..errors import UserError
 from ..run_table import status_of
 
 REPEATS = ("seeding.seed", "data.seed", "data.fold")  # what repetitions of one configuration differ in
-IRRELEVANT = ("paths", "hydra", "sweep", "launcher", "logger", "project", "resume", "check", "test")
+IRRELEVANT = ("paths", "hydra", "sweep", "resume_sweep", "logger", "project", "resume", "check", "test")
 
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster, where libyaml is there
 
@@ -42,6 +45,11 @@ class Run:
         return -1 if str(chosen or self.config.get("model.mode")).startswith("max") else 1
 
     @property
+    def judged_by(self) -> str:
+        """The metric and which values of it are better."""
+        return f"{self.metric} {'(largest)' if self.sign < 0 else '(least)'}"
+
+    @property
     def best(self) -> float:
         """The best value of the metric over the run, validations within an epoch included; NaN without one."""
         if self.record.get("monitor") == self.metric and (score := _number(self.record.get("best_score"))) == score:
@@ -65,11 +73,20 @@ class Run:
 
     @property
     def seconds(self) -> float:
+        """How long it lasted, or has lasted until now."""
+        if self.status == "running":
+            with suppress(KeyError, ValueError, TypeError):
+                return time.time() - datetime.fromisoformat(self.record["started"]).timestamp()
         return _number(self.record.get("seconds"))
 
     @property
     def seed(self) -> Any:
         return self.record.get("seed", self.config.get("seeding.seed"))
+
+    @property
+    def repetition(self) -> tuple[Any, ...]:
+        """Its seeds and its fold: another run with the same ones says nothing new."""
+        return self.seed, *(self.config.get(key) for key in REPEATS if key != "seeding.seed")
 
     @property
     def sweep(self) -> Path | None:
@@ -95,12 +112,15 @@ def read_runs(folders: Iterable[Path]) -> list[Run]:
 
 
 def sweeps(runs: list[Run]) -> dict[Path, list[Run]]:
-    """The runs that are trials, by the folder of their sweep."""
+    """The runs that are trials, by the folder of their sweep; only those that are judged as its last one is."""
     found: dict[Path, list[Run]] = {}
     for run in runs:
         if run.sweep:
             found.setdefault(run.sweep, []).append(run)
-    return found
+    return {
+        folder: [trial for trial in trials if trial.judged_by == trials[-1].judged_by]
+        for folder, trials in found.items()
+    }
 
 
 def _natural(path: Path) -> list[tuple[bool, int, str]]:
@@ -201,3 +221,11 @@ def shown(run: Run, key: str) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     text = f"{value:.6g}" if isinstance(value, float) else text
     return text.rpartition(".")[2] if key.endswith("._target_") else text
+
+
+def settings(run: Run, keys: Iterable[str]) -> dict[str, str]:
+    """The values of some keys for people, by label; where a component may be null, one label stands for two keys."""
+    found: dict[str, str] = {}
+    for key in keys:
+        found[label(key)] = found.get(label(key)) or shown(run, key)
+    return found

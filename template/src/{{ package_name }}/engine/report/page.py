@@ -18,7 +18,7 @@ from .experiments import Run, sweeps
 from .learning_rate import range_test
 from .prediction_file import read_predictions
 from .sweep_charts import range_chart, sweep_charts
-from .table import Table, duration
+from .table import Table, duration, number
 
 MOST_CURVES = 20
 MOST_SWEEPS = 10
@@ -84,7 +84,7 @@ def _curves(table: Table) -> str:
     charts = [
         curves("Loss (solid: validation, dashed: training)", best, ["val/loss", "train/loss"]),
         *metric,
-        curves("Learning rate at the start of the epoch", best, ["lr"]),
+        curves("Learning rate at the start of the epoch", best, ["lr"], may_leave=False),
         curves("Gradient norm, mean of the epoch", best, ["grad_norm"]),
         curves("Share of time waiting for data", best, ["data_wait"], is_share=True),
     ]
@@ -189,7 +189,16 @@ def _runs(table: Table) -> str:
     rows = [
         [
             _swatch(place),
-            *map(escape, [str(run.directory), run.status, str(run.seed), f"{run.best:.4g}", f"{run.last:.4g}"]),
+            *map(
+                escape,
+                [
+                    str(run.directory),
+                    run.status,
+                    str("" if run.seed is None else run.seed),
+                    number(run.best),
+                    number(run.last),
+                ],
+            ),
         ]
         for place, configuration in enumerate(table.configurations)
         for run in configuration.runs

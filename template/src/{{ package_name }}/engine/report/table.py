@@ -12,9 +12,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .experiments import Run, differing_keys, label, shown, telling_keys, texts
+from .experiments import Run, differing_keys, settings, telling_keys, texts
 
 MOST_ROWS = 50
+WIDEST_CELL = 40  # characters, on the console
 
 
 class Spread(NamedTuple):
@@ -50,9 +51,13 @@ class Configuration:
         return ", ".join(settings) or f"{len(self.runs)} × {self.runs[0].record.get('name', 'run')}"
 
     def spread(self, measure: Callable[[Run], float]) -> Spread:
-        """Over the finished runs; over all of them where none is finished."""
+        """Over the finished runs, or all where none is; those of the same seed and fold count as their mean."""
+        repetitions: dict[Any, list[float]] = {}
         finished = [run for run in self.runs if run.status == "finished"]
-        return spread(map(measure, finished or self.runs))
+        for run in finished or self.runs:
+            own = run.repetition if run.seed is not None else run.directory
+            repetitions.setdefault(own, []).append(measure(run))
+        return spread(spread(values).mean for values in repetitions.values())
 
     @property
     def badness(self) -> float:
@@ -62,32 +67,34 @@ class Configuration:
 
 
 class Table:
-    """The configurations of some runs, the best one first.
+    """The configurations of some runs, the best one first; those that are judged by another metric stand apart.
 
     Attributes:
-        keys: What differs between them.
+        names: What differs between them.
         tests: The metrics that were tested.
     """
 
     def __init__(self, runs: list[Run]) -> None:
-        keys = differing_keys(runs)
-        self.keys = telling_keys(runs)
+        keys, telling = differing_keys(runs), telling_keys(runs)
         self.tests = list(dict.fromkeys(name for run in runs for name in run.test))
-        metrics = {run.metric for run in runs}
-        self.metric = metrics.pop() if len(metrics) == 1 else "metric"
+        metrics = list(dict.fromkeys(run.judged_by for run in runs))
+        self.metric = runs[0].metric if len(metrics) == 1 else "metric"
         groups: dict[tuple[str | None, ...], list[Run]] = {}
         for run in runs:
             values = texts(run)
             lonely = None if run.config else str(run.directory)  # nobody knows what it is a repetition of
-            groups.setdefault((lonely, *(values.get(key) for key in keys)), []).append(run)
+            groups.setdefault((run.judged_by, lonely, *(values.get(key) for key in keys)), []).append(run)
         found = [
-            Configuration({label(key): shown(group[0], key) for key in self.keys}, group) for group in groups.values()
+            Configuration(
+                ({"metric": group[0].judged_by} if len(metrics) > 1 else {}) | settings(group[0], telling), group
+            )
+            for group in groups.values()
         ]
-        self.configurations = sorted(found, key=lambda configuration: configuration.badness)
+        self.names = list(found[0].settings)
+        self.configurations = sorted(found, key=lambda own: (metrics.index(own.runs[0].judged_by), own.badness))
 
     def titles(self) -> list[str]:
-        keys = map(label, self.keys)
-        return [*keys, "runs", "status", f"best {self.metric}", f"last {self.metric}", *self.tests, "time"]
+        return [*self.names, "runs", "status", f"best {self.metric}", f"last {self.metric}", *self.tests, "time"]
 
     def rows(self) -> list[list[str]]:
         """A row for each of the best 50 configurations, with mean ± standard deviation where it has several runs."""
@@ -116,25 +123,29 @@ class Table:
         """A row for each run, with mean, standard deviation and number of the runs of its configuration."""
         text = io.StringIO()
         measures = self.measures()
-        facts = ["configuration", "run", "status", "seconds", "epochs", "seed", "fold", "metric"]
+        facts = ["configuration", "run", "status", "seconds", "epochs", "seed", "fold", "judged by"]
         spreads = [f"{name} {part}" for name in measures for part in Spread._fields]
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([*facts, *map(label, self.keys), *measures, *spreads])
+        writer.writerow([*facts, *self.names, *measures, *spreads])
         for number, configuration in enumerate(self.configurations, 1):
             grouped = [part for measure in measures.values() for part in configuration.spread(measure)]
             for run in configuration.runs:
                 epochs, fold = run.record.get("epochs", ""), run.config.get("data.fold", "")
-                row = [number, run.directory, run.status, run.seconds, epochs, run.seed, fold, run.metric]
+                row = [number, run.directory, run.status, run.seconds, epochs, run.seed, fold, run.judged_by]
                 scores = [measure(run) for measure in measures.values()]
                 writer.writerow(map(_cell, [*row, *configuration.settings.values(), *scores, *grouped]))
         return text.getvalue()
 
     def console(self) -> str:
-        """The rows in columns of text."""
-        rows = [self.titles(), *self.rows()]
+        """The rows in columns of text; long cells are cut."""
+        rows = [[_cut(cell) for cell in row] for row in (self.titles(), *self.rows())]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([*lines, self.left_out()]).rstrip() + "\n"
+
+
+def _cut(cell: str) -> str:
+    return cell if len(cell) <= WIDEST_CELL else f"{cell[: WIDEST_CELL - 1]}…"
 
 
 def _tested(name: str, run: Run) -> float:
@@ -148,6 +159,11 @@ def _cell(value: Any) -> Any:
 def statuses(runs: list[Run]) -> str:
     counts = Counter(run.status for run in runs)
     return ", ".join(f"{count} {status}" if len(counts) > 1 else status for status, count in counts.most_common())
+
+
+def number(value: float) -> str:
+    """Four digits of a finite value, nothing for another one."""
+    return f"{value:.4g}" if math.isfinite(value) else ""
 
 
 def duration(seconds: float) -> str:

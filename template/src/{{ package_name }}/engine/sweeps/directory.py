@@ -1,24 +1,36 @@
 """The directory of a sweep: its record, a directory for each trial, and what a sweep that goes on does not repeat."""
 
 import json
-from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import yaml  # pyrefly: ignore[untyped-import]
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from ..errors import UserError
-from ..run_record import NAME, is_running, read
+from ..run_record import NAME, is_running, locked, read
+from .plan import check, is_search
 
 RECORD = "sweep.json"
 ENDED = "ended.txt"  # why no further trial of the sweep is worth starting
-ABOUT_THE_SWEEP = ("sweep.", "launcher=", "resume_sweep=")
+ASKED = ".trials"  # the directories of the trials that the latest command has asked for, a line each
+ABOUT_THE_SWEEP = ("hydra", "sweep", "resume_sweep")  # parts of a config that may change when the sweep goes on
 DIRECTIONS = {"min": "minimize", "max": "maximize"}
 
-started: list[Path] = []  # directories of the sweeps that this process has begun
+
+class Sweep(NamedTuple):
+    """A sweep that this process has begun: its directory, and the config before a trial's overrides."""
+
+    directory: Path
+    config: DictConfig
+
+
+started: list[Sweep] = []
+locks = ExitStack()  # those of these directories
 
 
 class SweepRefused(BaseException):
@@ -41,6 +53,7 @@ class SweepDirectory(Callback):
             self._prepare(config)
         except Exception as error:
             with suppress(OSError):  # it holds something, or was not made
+                (Path(config.hydra.sweep.dir) / ASKED).unlink()
                 Path(config.hydra.sweep.dir).rmdir()
             raise SweepRefused(error) from error
 
@@ -48,23 +61,26 @@ class SweepDirectory(Callback):
         directory = Path(config.hydra.sweep.dir)
         with open_dict(config):
             _let_the_command_line_win(config)
+            check(config)
             direction(config)
             try:
                 directory.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise UserError(f"{directory} cannot be written: {error.strerror}") from error
+            locks.enter_context(locked(directory))
             (directory / ENDED).unlink(missing_ok=True)
-            if "study_name" in config.hydra.sweeper:
+            known = [run.name for run in runs(directory)] if is_search(config) else []  # a search goes on with all
+            (directory / ASKED).write_text("".join(f"{name}\n" for name in known), encoding="utf-8")
+            if is_search(config):
                 from . import study
 
                 study.prepare(config)
-        if not (record := directory / RECORD).exists():
-            words = [*config.hydra.overrides.hydra, *config.hydra.overrides.task]
-            now = datetime.now().astimezone().isoformat(timespec="microseconds")
-            kept = [str(word) for word in words if not str(word).startswith(("hydra.sweep.dir", "hydra.mode"))]
-            facts = {"started": now, "words": kept}
-            record.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        started.append(directory)
+        words = map(str, [*config.hydra.overrides.hydra, *config.hydra.overrides.task])
+        kept = [word for word in words if not word.startswith(("hydra.sweep.dir=", "hydra.mode=", "resume_sweep="))]
+        now = datetime.now().astimezone().isoformat(timespec="microseconds")
+        facts = json.dumps({"started": now, "words": kept}, indent=2, ensure_ascii=False)
+        (directory / RECORD).write_text(f"{facts}\n", encoding="utf-8")
+        started.append(Sweep(directory, config))
 
 
 def direction(config: DictConfig) -> str:
@@ -84,22 +100,54 @@ def direction(config: DictConfig) -> str:
     return str(asked)
 
 
-def trial_directory(sweep: str, number: int, overrides: Iterable[str]) -> str:
-    """The name of a trial's directory: that of the finished trial with the same overrides, or a new one.
+def trial_directory(sweep: str, number: int, *, _root_: DictConfig) -> str:
+    """The name of a trial's directory: that of the finished trial with the same config, or a new one."""
+    return _directory(Path(sweep), number, what_it_tries(OmegaConf.to_container(_root_)))
 
-    Making it reserves it among jobs that run side by side. No directory is used twice.
-    """
-    root, own = Path(sweep), what_it_tries(overrides)
-    for record in sorted(root.glob(f"[0-9]*/{NAME}")):
-        if read(record.parent).get("status") == "finished" and what_it_tries(words_of(record.parent)) == own:
-            return record.parent.name
+
+@cache  # Hydra asks more than once
+def _directory(sweep: Path, number: int, tries: str) -> str:
+    same = (run for run in runs(sweep) if status(run) == "finished" and what_it_tries(config_of(run)) == tries)
+    name = next((run.name for run in same), None) or new_directory(sweep, number)
+    with (sweep / ASKED).open("a", encoding="utf-8") as file:
+        file.write(f"{name}\n")
+    return name
+
+
+def new_directory(sweep: Path, number: int) -> str:
+    """Makes a directory, which reserves it among jobs that run side by side. None is used twice."""
     while True:
         try:
-            (root / str(number)).mkdir(parents=True)
+            (sweep / str(number)).mkdir(parents=True)
         except FileExistsError:
             number += 1
         else:
             return str(number)
+
+
+def runs(sweep: Path) -> list[Path]:
+    """The directories of the sweep's trials whose config is there, by their numbers."""
+    return sorted((file.parents[1] for file in sweep.glob("[0-9]*/.hydra/config.yaml")), key=lambda run: int(run.name))
+
+
+def asked_for(sweep: Path) -> set[str]:
+    """The names of the directories of the trials that the latest command has come to."""
+    return set((sweep / ASKED).read_text(encoding="utf-8").split())
+
+
+def status(run: Path) -> str | None:
+    """How a trial ended; None where its record is missing or damaged."""
+    with suppress(UserError):
+        return read(run).get("status")
+    return None
+
+
+def config_of(run: Path) -> dict[str, Any]:
+    """The config that a trial was composed from; empty where the file is damaged."""
+    content: Any = None
+    with suppress(OSError, ValueError, yaml.YAMLError):
+        content = yaml.safe_load((run / ".hydra" / "config.yaml").read_text(encoding="utf-8"))
+    return content if isinstance(content, dict) else {}
 
 
 def words_of(trial: Path) -> list[str]:
@@ -108,14 +156,16 @@ def words_of(trial: Path) -> list[str]:
     return list(map(str, OmegaConf.load(file))) if file.exists() else []
 
 
-def what_it_tries(words: Iterable[str]) -> frozenset[str]:
-    """The overrides without those that are about the sweep as a whole, which may change when it goes on."""
-    return frozenset(word for word in map(str, words) if not word.lstrip("+").startswith(ABOUT_THE_SWEEP))
+def what_it_tries(config: Any) -> str:
+    """A trial's config as text, without what is about the sweep as a whole."""
+    own = {key: value for key, value in config.items() if key not in ABOUT_THE_SWEEP}
+    return json.dumps(own, sort_keys=True, default=str)
 
 
 def others_are_busy(sweep: Path) -> bool:
     """Whether a trial is being trained, here or on a machine that cannot be asked."""
-    return any(is_running(read(record.parent)) is not False for record in sweep.glob(f"[0-9]*/{NAME}"))
+    records = (record.parent for record in sweep.glob(f"[0-9]*/{NAME}"))
+    return any(is_running(read(run)) is not False for run in records if status(run))
 
 
 def _let_the_command_line_win(config: DictConfig) -> None:
@@ -127,4 +177,4 @@ def _let_the_command_line_win(config: DictConfig) -> None:
             del params[key]
 
 
-OmegaConf.register_new_resolver("trial_directory", trial_directory, use_cache=True, replace=True)
+OmegaConf.register_new_resolver("trial_directory", trial_directory, replace=True)

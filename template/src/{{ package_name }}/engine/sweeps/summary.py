@@ -5,9 +5,10 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, NamedTuple
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from .. import run_record
 from ..config_folder import SCRIPT
@@ -16,6 +17,8 @@ from ..path_options import short
 from ..run_folders import options_of
 from . import directory
 from .scores import score
+
+NONE_COMPLETED = "No trials are completed yet"  # what Optuna says where every trial failed
 
 
 class Trial(NamedTuple):
@@ -36,31 +39,54 @@ def summarised(main: Callable[[], Any]) -> Callable[[], None]:
     """
 
     def run() -> None:
+        error: Exception | None = None
         try:
             main()
         except directory.SweepRefused as refused:
             raise refused.error from None
-        except Exception:
-            if not any(trial.reason for trial in _trials()):
-                raise  # the sweep itself failed
+        except Exception as found:
+            error = found  # of the sweep itself, which trials that failed must not hide
         except BaseException:
             if directory.started:
                 sys.stderr.write(f"go on with the sweep: {_resume_command()}\n")
             raise
-        _summarise()
+        finally:
+            directory.locks.close()
+        _summarise(error)
 
     return run
 
 
-def _summarise() -> None:
-    if not directory.started or not (trials := _trials()):
+def _summarise(error: Exception | None) -> None:
+    if not directory.started:
+        if error is not None:
+            raise error
         return
-    if (ended := directory.started[-1] / directory.ENDED).exists():
+    sweep, config = directory.started[-1]
+    if (ended := sweep / directory.ENDED).exists():
         raise UserError(ended.read_text(encoding="utf-8").strip())
-    config = _newest_config()
+    trials = _trials(sweep, config)
     done = [trial for trial in trials if trial.score is not None]
+    if trials:
+        _show(trials, done, config)
+    if error is not None and (done or not str(error).startswith(NONE_COMPLETED)):
+        raise _explained(error) from error
+    asked = config.sweep.min_success
+    if len(done) < (len(trials) if asked is None else asked):
+        raise JobFailed(f"{len(trials) - len(done)} of {len(trials)} trials failed")
+
+
+def _explained(error: Exception) -> Exception:
+    if "optuna" not in sys.modules:
+        return error
+    from . import study
+
+    return study.refusal(error, _here()) or error
+
+
+def _show(trials: list[Trial], done: list[Trial], config: DictConfig) -> None:
     shared = set.intersection(*(set(trial.words) for trial in trials)) if len(trials) > 1 else set()
-    lines = [f"sweep      {short(directory.started[-1])}", f"trials     {len(trials)}, {len(done)} of them succeeded"]
+    lines = [f"sweep      {_here()}", f"trials     {len(trials)}, {len(done)} of them succeeded"]
     for trial in trials:
         if trial.reason:
             own = shlex.join(word for word in trial.words if word not in shared)
@@ -72,50 +98,39 @@ def _summarise() -> None:
     if len(done) < len(trials):
         lines.append(f"go on      {_resume_command()}")
     sys.stdout.write("\n" + "\n".join(lines) + "\n")
-    asked = config.sweep.min_success
-    if len(done) < (len(trials) if asked is None else asked):
-        raise JobFailed(f"{len(trials) - len(done)} of {len(trials)} trials failed")
 
 
-def _newest_config() -> DictConfig:
-    """What the latest command says of the sweep and of the monitored metric: trials of earlier ones may differ."""
-    files = directory.started[-1].glob("[0-9]*/.hydra/config.yaml")
-    config: Any = OmegaConf.load(max(files, key=lambda file: file.stat().st_mtime))
-    monitored = {key: config.model.get(key) for key in ("monitor", "mode")}
-    return OmegaConf.create({"sweep": config.sweep, "model": monitored})
-
-
-def _trials() -> list[Trial]:
-    """The trials of the sweep; of those that tried the same, the one that succeeded or else the last."""
-    if not directory.started:
-        return []
-    found: dict[frozenset[str], Trial] = {}
-    runs = [file.parent.parent for file in directory.started[-1].glob("[0-9]*/.hydra/config.yaml")]
-    config = _newest_config() if runs else None
-    for run in sorted(runs, key=lambda run: int(run.name)):
-        trial = _trial(run, config)
-        key = directory.what_it_tries(trial.words)
+def _trials(sweep: Path, config: DictConfig) -> list[Trial]:
+    """What the latest command came to; of trials of the same, the one that succeeded, or else the last."""
+    found: dict[str, Trial] = {}
+    asked = directory.asked_for(sweep)
+    for run in (run for run in directory.runs(sweep) if run.name in asked):
+        trial, key = _trial(run, config), directory.what_it_tries(directory.config_of(run))
         if key not in found or found[key].score is None:
             found[key] = trial
     return list(found.values())
 
 
-def _trial(run: Path, config: Any) -> Trial:
-    record, words = run_record.read(run), directory.words_of(run)
+def _trial(run: Path, config: DictConfig) -> Trial:
+    words = directory.words_of(run)
+    try:
+        record = run_record.read(run)
+    except UserError:
+        return Trial(run, words, None, f"its {run_record.NAME} is damaged")
     if record.get("status") == "finished":
         reached = score(run, config.sweep.metric, directory.direction(config))
         if reached is not None:
             return Trial(run, words, reached, None)
-    reason = str(record.get("error") or record.get("status") or "it did not begin")
-    return Trial(run, words, None, reason.removeprefix(f"{UserError.__name__}: ").partition("\n")[0])
+    reason = str(record.get("error") or record.get("status") or "it did not begin").removeprefix("UserError: ")
+    return Trial(run, words, None, shorten(reason, 300, placeholder=" …"))
 
 
 def command(trial: Trial) -> str:
     """What to type for a run like this trial: with its seed, also where chance chose it, and its number of threads."""
-    words = [word for word in options_of(trial.run) if not word.lstrip("+").startswith(("launcher=", "resume_sweep="))]
+    left_out = ("launcher=", "resume_sweep=", "seeding.seed=")
+    words = [word for word in options_of(trial.run) if not word.lstrip("+").startswith(left_out)]
     record = run_record.read(trial.run)
-    if not any(word.startswith("seeding.seed=") for word in words):
-        words.append(f"seeding.seed={record['seed']}")
+    words.append(f"seeding.seed={record['seed']}")
     threads = record.get("threads")
     few = f"OMP_NUM_THREADS={threads} " if threads and threads != _own_threads() else ""
     return f"{few}{SCRIPT} train {shlex.join(words)}"
@@ -126,5 +141,9 @@ def _own_threads() -> int:
     return int(asked) if asked.isdecimal() else len(os.sched_getaffinity(0))
 
 
+def _here() -> str:
+    return short(directory.started[-1].directory)
+
+
 def _resume_command() -> str:
-    return f"{SCRIPT} train -m resume_sweep={shlex.quote(short(directory.started[-1]))}"
+    return f"{SCRIPT} train -m resume_sweep={shlex.quote(_here())}"

@@ -28,7 +28,7 @@ def run_trial(config: DictConfig, launch: Callable[[DictConfig], dict[str, float
     hydra = HydraConfig.get()
     run, sweep = Path(hydra.runtime.output_dir), Path(hydra.sweep.dir)
     metric, which = config.sweep.metric, directory.direction(config)
-    if run_record.read(run).get("status") == "finished" and (known := score(run, metric, which)) is not None:
+    if directory.status(run) == "finished" and (known := score(run, metric, which)) is not None:
         sys.stdout.write(f"trial {run.name} has finished before\n")
         return known
     if (ended := sweep / directory.ENDED).exists():
