@@ -257,6 +257,17 @@ def test_another_metric_decides_by_its_best_value(train: Callable[..., Job], tmp
         (["sweep=seeds,folds"], "sweep=seeds,folds: a command runs one sweep"),
         (["sweep=seeds", "sweep.direction=up"], "sweep.direction must be minimize or maximize (got up)"),
         (["sweep=optuna", "sweep.storage=sqlite:////nowhere/a.db"], "sweep.storage=sqlite:////nowhere/a.db cannot be"),
+        (["sweep=seeds", "sweep.seeds=0"], "seeding.seed=range(0,0) names no value"),
+        (["sweep=seeds", "sweep.seeds=two"], "Hydra cannot read seeding.seed=range(0,two)"),
+        (
+            ["sweep=seeds", "sweep.min_success=6"],
+            "sweep.min_success must be a number from 0 to 5, the number of trials",
+        ),
+        (
+            ["optimizer.lr=interval(0,1)"],
+            "optimizer.lr=interval(0,1) is for a search, not for a grid: add sweep=optuna",
+        ),
+        (["launcher=submitit_slurm", "seeding.seed=0,1"], "launcher=submitit_slurm needs SLURM"),
     ],
 )
 def test_a_mistyped_sweep_leaves_no_directory(
@@ -266,6 +277,41 @@ def test_a_mistyped_sweep_leaves_no_directory(
     assert job.end() == 2
     assert job.last_line.startswith(says)
     assert not (tmp_path / "sweep").exists()
+
+
+def test_a_sweep_that_goes_on_otherwise_is_judged_by_its_new_words(train: Callable[..., Job], tmp_path: Path) -> None:
+    assert train(*SHORT, "optimizer.lr=-1,0.01", "optimizer=sgd", "seeding.seed=null").end() == 1
+    job = train("-m", "resume_sweep=sweep", "optimizer.lr=0.01,0.02")
+    assert job.end() == 0
+    assert "trial 1 has finished before\n" in job.text
+    assert "trials     2, 2 of them succeeded\n" in job.text
+    again = train("-m", "resume_sweep=sweep", "trainer.max_epochs=2")  # so do the words of the second command
+    assert again.end() == 0
+    assert "has finished before" not in again.text
+    assert "trials     2, 2 of them succeeded\n" in again.text
+    best = best_command(again)
+    [seed] = [word.removeprefix("seeding.seed=") for word in best if word.startswith("seeding.seed=")]
+    assert int(seed) in [read(run / "run.json")["seed"] for run in trials(tmp_path / "sweep")[-2:]]
+
+
+def test_a_space_that_no_longer_fits_its_study_gets_one_line(train: Callable[..., Job]) -> None:
+    search = ["sweep=optuna", "hydra.sweeper.n_trials=1"]
+    assert train(*SHORT, *search, "hydra.sweep.dir=search").end() == 0
+    space = "hydra.sweeper.params={optimizer.lr: 'choice(0.1,0.2)'}"
+    other = train("-m", "resume_sweep=search", "hydra.sweeper.n_trials=2", space)
+    assert other.end() == 2
+    assert other.last_line.startswith("Optuna cannot search this space: ")
+
+
+def test_two_sweeps_do_not_share_a_directory(train: Callable[..., Job], tmp_path: Path) -> None:
+    slow = "+callbacks.witness={_target_: faults.Witness, pause: 0.3}"
+    first = train("-m", "++trainer.limit_train_batches=20", slow, "seeding.seed=0,1")
+    first.wait_for(tmp_path / "sweep/0/pid-0")
+    second = train("-m", "seeding.seed=2,3")
+    assert second.end() == 2
+    assert second.last_line == "sweep is still being trained, by another command: wait, or end that first"
+    first.signal(signal.SIGINT)
+    assert first.end() == 130
 
 
 def test_the_guide_s_commands_work(start: Callable[..., Job], render: Callable[..., Path], tmp_path: Path) -> None:

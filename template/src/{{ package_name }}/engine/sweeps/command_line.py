@@ -43,12 +43,12 @@ def expand(words: list[str], is_sweep: bool) -> list[str]:
         raise UserError("resume_sweep needs a sweep's directory, or latest: type train -m resume_sweep=latest")
     if not is_sweep:
         raise UserError(f"resume_sweep={asked} goes on with a sweep: type train -m resume_sweep={asked}")
-    if "hydra.sweep.dir" in values:
-        raise UserError(f"resume_sweep={asked} goes on in the sweep's own directory: leave out hydra.sweep.dir")
     directory = latest_sweep(Path("runs")) if asked == "latest" else Path(asked)
+    if Path(values.get("hydra.sweep.dir", directory)).resolve() != directory.resolve():
+        raise UserError(f"resume_sweep={asked} goes on in the sweep's own directory: leave out hydra.sweep.dir")
     if not (directory / RECORD).is_file():
         raise UserError(f"{directory} is no sweep's directory: it holds no {RECORD}")
-    given = [word for word in words if _key(word) != "resume_sweep"]
+    given = [word for word in words if _key(word) not in ("resume_sweep", "hydra.sweep.dir")]
     replaced = set(map(_key, given))
     try:
         own: list[str] = _record(directory)["words"]
