@@ -17,7 +17,7 @@ from .plan import check, is_search
 
 RECORD = "sweep.json"
 ENDED = "ended.txt"  # why no further trial of the sweep is worth starting
-ASKED = ".trials"  # the directories of the trials that the latest command has asked for, a line each
+ASKED = ".trials"  # the directories of the trials that a command has asked for, a line each, until its end
 ABOUT_THE_SWEEP = ("hydra", "sweep", "resume_sweep")  # parts of a config that may change when the sweep goes on
 DIRECTIONS = {"min": "minimize", "max": "maximize"}
 
@@ -130,9 +130,11 @@ def runs(sweep: Path) -> list[Path]:
     return sorted((file.parents[1] for file in sweep.glob("[0-9]*/.hydra/config.yaml")), key=lambda run: int(run.name))
 
 
-def asked_for(sweep: Path) -> set[str]:
-    """The names of the directories of the trials that the latest command has come to."""
-    return set((sweep / ASKED).read_text(encoding="utf-8").split())
+def take_asked_for(sweep: Path) -> set[str]:
+    """The names of the directories of the trials that the command has come to, for its end: their list is removed."""
+    names = set((sweep / ASKED).read_text(encoding="utf-8").split())
+    (sweep / ASKED).unlink()
+    return names
 
 
 def status(run: Path) -> str | None:

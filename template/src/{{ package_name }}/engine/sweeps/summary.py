@@ -103,7 +103,7 @@ def _show(trials: list[Trial], done: list[Trial], config: DictConfig) -> None:
 def _trials(sweep: Path, config: DictConfig) -> list[Trial]:
     """What the latest command came to; of trials of the same, the one that succeeded, or else the last."""
     found: dict[str, Trial] = {}
-    asked = directory.asked_for(sweep)
+    asked = directory.take_asked_for(sweep)
     for run in (run for run in directory.runs(sweep) if run.name in asked):
         trial, key = _trial(run, config), directory.what_it_tries(directory.config_of(run))
         if key not in found or found[key].score is None:
