@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +72,11 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """How long it lasted, or has lasted until now."""
+        """How long it lasted, or has lasted until now; pauses before it went on are left out."""
+        seconds = _number(self.record.get("seconds"))
         if self.status == "running":
-            with suppress(KeyError, ValueError, TypeError):
-                return time.time() - datetime.fromisoformat(self.record["started"]).timestamp()
-        return _number(self.record.get("seconds"))
+            seconds += time.time() - (self.directory / run_record.NAME).stat().st_mtime
+        return seconds
 
     @property
     def seed(self) -> Any:
@@ -137,7 +136,7 @@ def _read_run(directory: Path) -> Run:
     for row in history_file.read(directory / history_file.NAME):
         for name, value in row.items():
             history.setdefault(name, []).append(_number(value))
-    return Run(directory, status, record, _read_config(directory / ".hydra" / "config.yaml"), history)
+    return Run(directory, status, record, dict(_flat("", read_config(directory))), history)
 
 
 def _read_record(directory: Path) -> tuple[dict[str, Any], str]:
@@ -148,13 +147,12 @@ def _read_record(directory: Path) -> tuple[dict[str, Any], str]:
         return {}, "unreadable"
 
 
-def _read_config(file: Path) -> dict[str, Any]:
-    """The composed config with dotted keys; empty where it is missing or half-written."""
-    try:
-        content = yaml.load(file.read_text(encoding="utf-8"), Loader)
-    except (OSError, ValueError, yaml.YAMLError):
-        return {}
-    return dict(_flat("", content)) if isinstance(content, dict) else {}
+def read_config(directory: Path) -> dict[str, Any]:
+    """The config that a run was composed from; empty where it is missing or half-written."""
+    content: Any = None
+    with suppress(OSError, ValueError, yaml.YAMLError):
+        content = yaml.load((directory / ".hydra" / "config.yaml").read_text(encoding="utf-8"), Loader)
+    return content if isinstance(content, dict) else {}
 
 
 def _flat(prefix: str, content: dict[str, Any]) -> Iterable[tuple[str, Any]]:

@@ -36,7 +36,7 @@ def page(title: str, runs: list[Run], table: Table) -> str:
         _configurations(table),
         _curves(table),
         _sweeps(runs),
-        _predictions(runs),
+        _predictions(table),
         _failures(runs),
         _runs(table),
         _environment(runs),
@@ -121,9 +121,11 @@ def _sweep(folder: Path, trials: list[Run]) -> str:
     return f"<h2>Sweep {escape(str(folder))}</h2>{words}{_grid([range_chart(test) if test else None, *charts])}{shares}"
 
 
-def _predictions(runs: list[Run]) -> str:
-    ranked = sorted((run for run in runs if math.isfinite(run.best)), key=lambda run: run.sign * run.best)
-    for run in ranked:
+def _predictions(table: Table) -> str:
+    """Of the best run, among those that are judged as the first configuration of the table is."""
+    runs = [run for configuration in table.configurations for run in configuration.runs if math.isfinite(run.best)]
+    alike = [run for run in runs if run.judged_by == runs[0].judged_by]
+    for run in sorted(alike, key=lambda run: run.sign * run.best):
         if (found := read_predictions(run.directory)) is not None:
             name = escape(str(run.directory))
             return f"<h2>Test of the best run</h2><p>{name}</p>{_confusion(found['confusion'])}{_pictures(found)}"
@@ -189,16 +191,11 @@ def _runs(table: Table) -> str:
     rows = [
         [
             _swatch(place),
-            *map(
-                escape,
-                [
-                    str(run.directory),
-                    run.status,
-                    str("" if run.seed is None else run.seed),
-                    number(run.best),
-                    number(run.last),
-                ],
-            ),
+            escape(str(run.directory)),
+            escape(run.status),
+            "" if run.seed is None else escape(str(run.seed)),
+            number(run.best),
+            number(run.last),
         ]
         for place, configuration in enumerate(table.configurations)
         for run in configuration.runs

@@ -86,7 +86,7 @@ class Table:
             groups.setdefault((run.judged_by, lonely, *(values.get(key) for key in keys)), []).append(run)
         found = [
             Configuration(
-                ({"metric": group[0].judged_by} if len(metrics) > 1 else {}) | settings(group[0], telling), group
+                ({"judged by": group[0].judged_by} if len(metrics) > 1 else {}) | settings(group[0], telling), group
             )
             for group in groups.values()
         ]
@@ -123,7 +123,7 @@ class Table:
         """A row for each run, with mean, standard deviation and number of the runs of its configuration."""
         text = io.StringIO()
         measures = self.measures()
-        facts = ["configuration", "run", "status", "seconds", "epochs", "seed", "fold", "judged by"]
+        facts = ["configuration", "run", "status", "seconds", "epochs", "seed", "fold", "metric"]
         spreads = [f"{name} {part}" for name in measures for part in Spread._fields]
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([*facts, *self.names, *measures, *spreads])
@@ -131,7 +131,7 @@ class Table:
             grouped = [part for measure in measures.values() for part in configuration.spread(measure)]
             for run in configuration.runs:
                 epochs, fold = run.record.get("epochs", ""), run.config.get("data.fold", "")
-                row = [number, run.directory, run.status, run.seconds, epochs, run.seed, fold, run.judged_by]
+                row = [number, run.directory, run.status, run.seconds, epochs, run.seed, fold, run.metric]
                 scores = [measure(run) for measure in measures.values()]
                 writer.writerow(map(_cell, [*row, *configuration.settings.values(), *scores, *grouped]))
         return text.getvalue()

@@ -7,11 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml  # pyrefly: ignore[untyped-import]
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from ..errors import UserError
+from ..report.experiments import read_config
 from ..run_record import NAME, is_running, locked, read
 from .plan import check, is_search
 
@@ -53,7 +53,6 @@ class SweepDirectory(Callback):
             self._prepare(config)
         except Exception as error:
             with suppress(OSError):  # it holds something, or was not made
-                (Path(config.hydra.sweep.dir) / ASKED).unlink()
                 Path(config.hydra.sweep.dir).rmdir()
             raise SweepRefused(error) from error
 
@@ -69,12 +68,12 @@ class SweepDirectory(Callback):
                 raise UserError(f"{directory} cannot be written: {error.strerror}") from error
             locks.enter_context(locked(directory))
             (directory / ENDED).unlink(missing_ok=True)
-            known = [run.name for run in runs(directory)] if is_search(config) else []  # a search goes on with all
-            (directory / ASKED).write_text("".join(f"{name}\n" for name in known), encoding="utf-8")
             if is_search(config):
                 from . import study
 
                 study.prepare(config)
+            known = [run.name for run in runs(directory)] if is_search(config) else []  # a search goes on with all
+            (directory / ASKED).write_text("".join(f"{name}\n" for name in known), encoding="utf-8")
         words = map(str, [*config.hydra.overrides.hydra, *config.hydra.overrides.task])
         kept = [word for word in words if not word.startswith(("hydra.sweep.dir=", "hydra.mode=", "resume_sweep="))]
         now = datetime.now().astimezone().isoformat(timespec="microseconds")
@@ -107,7 +106,7 @@ def trial_directory(sweep: str, number: int, *, _root_: DictConfig) -> str:
 
 @cache  # Hydra asks more than once
 def _directory(sweep: Path, number: int, tries: str) -> str:
-    same = (run for run in runs(sweep) if status(run) == "finished" and what_it_tries(config_of(run)) == tries)
+    same = (run for run in runs(sweep) if status(run) == "finished" and _what_it_tried(run) == tries)
     name = next((run.name for run in same), None) or new_directory(sweep, number)
     with (sweep / ASKED).open("a", encoding="utf-8") as file:
         file.write(f"{name}\n")
@@ -144,14 +143,6 @@ def status(run: Path) -> str | None:
     return None
 
 
-def config_of(run: Path) -> dict[str, Any]:
-    """The config that a trial was composed from; empty where the file is damaged."""
-    content: Any = None
-    with suppress(OSError, ValueError, yaml.YAMLError):
-        content = yaml.safe_load((run / ".hydra" / "config.yaml").read_text(encoding="utf-8"))
-    return content if isinstance(content, dict) else {}
-
-
 def words_of(trial: Path) -> list[str]:
     """The overrides that a trial was composed from; empty where it did not come that far."""
     file = trial / ".hydra" / "overrides.yaml"
@@ -162,6 +153,11 @@ def what_it_tries(config: Any) -> str:
     """A trial's config as text, without what is about the sweep as a whole."""
     own = {key: value for key, value in config.items() if key not in ABOUT_THE_SWEEP}
     return json.dumps(own, sort_keys=True, default=str)
+
+
+@cache  # or each new trial of a sweep that goes on would read all finished ones again
+def _what_it_tried(finished: Path) -> str:
+    return what_it_tries(read_config(finished))
 
 
 def others_are_busy(sweep: Path) -> bool:

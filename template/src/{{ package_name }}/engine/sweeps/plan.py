@@ -30,7 +30,8 @@ def check(config: DictConfig) -> None:
         )
     if launcher.get("n_jobs") == 0:
         raise UserError("hydra.launcher.n_jobs must be the number of trials at once, or -1 for one a core (got 0)")
-    count = _searched(config) if is_search(config) else _gridded(config)
+    is_grid = str(config.hydra.sweeper._target_).endswith(".BasicSweeper")
+    count = _searched(config) if is_search(config) else _gridded(config) if is_grid else math.inf
     if asked is not None and (type(asked) is not int or not 0 <= asked <= count):
         most = "" if math.isinf(count) else f" to {count}, the number of trials,"
         raise UserError(f"sweep.min_success must be a number from 0{most} or null for all of them (got {asked})")

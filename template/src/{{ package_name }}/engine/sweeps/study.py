@@ -53,7 +53,7 @@ def prepare(config: DictConfig) -> None:
 def refusal(error: Exception, sweep: str) -> UserError | None:
     """What to say of values that Optuna cannot draw, such as those of a space that no longer fits the study's."""
     raised_by = traceback.extract_tb(error.__traceback__)[-1].filename
-    if not isinstance(error, ValueError) or f"{Path(optuna.__file__).parent}" not in raised_by:
+    if not isinstance(error, ValueError) or str(Path(optuna.__file__).parent) not in raised_by:
         return None
     return UserError(
         f"Optuna cannot search this space: {' '.join(str(error).split())} "

@@ -14,6 +14,7 @@ from .. import run_record
 from ..config_folder import SCRIPT
 from ..errors import JobFailed, UserError
 from ..path_options import short
+from ..report.experiments import read_config
 from ..run_folders import options_of
 from . import directory
 from .scores import score
@@ -40,19 +41,18 @@ def summarised(main: Callable[[], Any]) -> Callable[[], None]:
 
     def run() -> None:
         error: Exception | None = None
-        try:
-            main()
-        except directory.SweepRefused as refused:
-            raise refused.error from None
-        except Exception as found:
-            error = found  # of the sweep itself, which trials that failed must not hide
-        except BaseException:
-            if directory.started:
-                sys.stderr.write(f"go on with the sweep: {_resume_command()}\n")
-            raise
-        finally:
-            directory.locks.close()
-        _summarise(error)
+        with directory.locks:
+            try:
+                main()
+            except directory.SweepRefused as refused:
+                raise refused.error from None
+            except Exception as found:
+                error = found  # of the sweep itself, which trials that failed must not hide
+            except BaseException:
+                if directory.started:
+                    sys.stderr.write(f"go on with the sweep: {_resume_command()}\n")
+                raise
+            _summarise(error)
 
     return run
 
@@ -70,18 +70,20 @@ def _summarise(error: Exception | None) -> None:
     if trials:
         _show(trials, done, config)
     if error is not None and (done or not str(error).startswith(NONE_COMPLETED)):
-        raise _explained(error) from error
+        if (refusal := _refusal(error)) is not None:
+            raise refusal from error
+        raise error
     asked = config.sweep.min_success
     if len(done) < (len(trials) if asked is None else asked):
         raise JobFailed(f"{len(trials) - len(done)} of {len(trials)} trials failed")
 
 
-def _explained(error: Exception) -> Exception:
+def _refusal(error: Exception) -> UserError | None:
     if "optuna" not in sys.modules:
-        return error
+        return None
     from . import study
 
-    return study.refusal(error, _here()) or error
+    return study.refusal(error, _here())
 
 
 def _show(trials: list[Trial], done: list[Trial], config: DictConfig) -> None:
@@ -105,7 +107,7 @@ def _trials(sweep: Path, config: DictConfig) -> list[Trial]:
     found: dict[str, Trial] = {}
     asked = directory.take_asked_for(sweep)
     for run in (run for run in directory.runs(sweep) if run.name in asked):
-        trial, key = _trial(run, config), directory.what_it_tries(directory.config_of(run))
+        trial, key = _trial(run, config), directory.what_it_tries(read_config(run))
         if key not in found or found[key].score is None:
             found[key] = trial
     return list(found.values())
