@@ -101,14 +101,14 @@ def explained(trials: Sequence[Run], key: str) -> float:
     """The share of the variance of the trials' ranks that a parameter explains alone, from 0 to 1.
 
     The adjusted correlation ratio (epsilon squared, Kelley 1935) of the ranks of the objective over the parameter's
-    values; numbers with many values are sorted into a few classes of equal size.
+    values; where most values occur once, neighbouring ones are put into a few classes.
     """
     positions, _, _ = _positions(trials, key)
     ranks = np.argsort(np.argsort([trial.best for trial in trials])).astype(float)
     values, classes = np.unique(positions, return_inverse=True)
-    if len(values) > max(2, len(trials) // 3):
+    if len(values) > max(2, len(trials) // 2):
         most = max(2, min(5, len(trials) // 3))
-        classes = np.argsort(np.argsort(positions)) * most // len(trials)
+        classes = classes * most // len(values)
     count = len(np.unique(classes))
     if len(trials) <= count or count < 2:
         return 0.0
