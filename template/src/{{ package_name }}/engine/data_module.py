@@ -1,6 +1,7 @@
 """The base of every LightningDataModule: it turns three datasets into loaders."""
 
 import os
+import time
 from collections.abc import Sized
 from typing import Any, Literal, NamedTuple
 
@@ -70,6 +71,7 @@ class DataModule(LightningDataModule):
         self.shuffle = shuffle
         self.augment = augment
         self.seed = seed
+        self.seconds_augmenting = 0.0  # in this process, without waiting for a GPU
         self._fold = None if fold is None else Fold(fold, folds)
         self._knows_folds = fold is None
 
@@ -94,7 +96,9 @@ class DataModule(LightningDataModule):
 
     def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
         if self.augment and self.trainer is not None and self.trainer.training:
-            return self.augment_batch(batch)
+            began = time.perf_counter()
+            batch = self.augment_batch(batch)
+            self.seconds_augmenting += time.perf_counter() - began
         return batch
 
     def train_dataloader(self) -> DataLoader[Any]:
@@ -136,13 +140,8 @@ class DataModule(LightningDataModule):
         self, dataset: Dataset[Any], batches: Sampler[list[int]], generator: torch.Generator
     ) -> DataLoader[Any]:
         trainer = self.trainer
-        workers = self.num_workers
-        if workers == "auto":
-            devices_here = max(1, trainer.world_size // trainer.num_nodes) if trainer else 1
-            cores = len(os.sched_getaffinity(0)) // devices_here
-            if "SLURM_PROCID" in os.environ:  # a task of srun, whose cores are its own
-                cores = int(os.environ.get("SLURM_CPUS_PER_TASK", cores))
-            workers = min(8, cores)
+        devices_here = max(1, trainer.world_size // trainer.num_nodes) if trainer else 1
+        workers = recommended_workers(devices_here) if self.num_workers == "auto" else self.num_workers
         prefetch = 2 if self.prefetch_factor == "auto" else self.prefetch_factor
         on_gpu = trainer is not None and trainer.strategy.root_device.type == "cuda"
         return DataLoader(
@@ -159,6 +158,14 @@ class DataModule(LightningDataModule):
 
     def _collate_unless_finished(self, samples: Any) -> Any:
         return self.collate(samples) if isinstance(samples, list) else samples
+
+
+def recommended_workers(devices_here: int = 1) -> int:
+    """Processes that load data for one device: its share of this machine's cores, at most 8."""
+    cores = len(os.sched_getaffinity(0)) // devices_here
+    if "SLURM_PROCID" in os.environ:  # a task of srun, whose cores are its own
+        cores = int(os.environ.get("SLURM_CPUS_PER_TASK", cores))
+    return min(8, cores)
 
 
 def _what_fits(samples: int, batch_size: int, world_size: int, accumulate: int) -> str:

@@ -1,6 +1,7 @@
 """What a batch must be like. Looked at once: before the network, the loss or a GPU kernel trips over it."""
 
 import logging
+import math
 from typing import Any
 
 import torch
@@ -94,3 +95,25 @@ def warn_of_probabilities(outputs: Tensor) -> None:
             "the network's outputs look like probabilities (no row has a negative value, each sums to 1): "
             "CrossEntropyLoss takes logits, leave out the softmax"
         )
+
+
+def say_first_loss(loss: Tensor, outputs: Tensor, targets: Tensor) -> None:
+    """Compares the loss of untrained weights with ln(classes), that of guessing; warns from a difference of 2 %.
+
+    Says nothing where outputs `[B, classes, ...]` and targets `[B, ...]` are not those of a classification. Label
+    smoothing and class weights do not change the loss of guessing.
+    """
+    if outputs.ndim < 2 or outputs.shape[1] < 2 or targets.is_floating_point():
+        return
+    if targets.shape != outputs.shape[:1] + outputs.shape[2:]:
+        return
+    classes, found = outputs.shape[1], float(loss)
+    guessing = math.log(classes)
+    facts = f"first loss {found:.4f}, that of guessing is ln({classes}) = {guessing:.4f}"
+    if math.isfinite(found) and abs(found / guessing - 1) > 0.02:
+        log.warning(
+            "%s: look at the initialisation, a small last layer with zero bias begins there (engine.initialisation)",
+            facts,
+        )
+    else:
+        log.info(facts)

@@ -18,8 +18,9 @@ from .resume import training_position
 class History(Checkpoint):
     """Writes what an epoch reached: its number from 1, the step, seconds since the run began, and every logged metric.
 
-    `lr` is the learning rate that the epoch began with, `grad_norm` the mean of the measured norms, and `data_wait` the
-    share of the training's time in which no batch was ready. An epoch without a validation has no value of one.
+    `lr` is the learning rate that the epoch began with, `grad_norm` the mean of the measured norms, `data_wait` the
+    share of the training's time in which no batch was ready, and `samples_per_second` those of all devices in that
+    time. An epoch without a validation has no value of one.
 
     Lightning calls what is a `Checkpoint` when nothing more can be logged for the epoch. Metrics are read on every
     rank, because reading one may reduce it; rank 0 writes.
@@ -61,6 +62,8 @@ class History(Checkpoint):
         for callback in trainer.callbacks:  # type: ignore[attr-defined]
             if isinstance(callback, DataWait):
                 row["data_wait"] = round(callback.share, 4)
+                if (speed := callback.samples_per_second(trainer)) is not None:
+                    row["samples_per_second"] = round(speed, 1)
             elif isinstance(callback, GradientNorm):
                 row["grad_norm"] = float(callback.mean)
         for name, value in trainer.callback_metrics.items():

@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.data import BatchSampler
 
 from .errors import UserError
-from .first_batch import describe
+from .first_batch import describe, say_first_loss
 from .module import Step, TrainingModule
 
 FEW = 8  # samples; from fewer, BatchNorm's mean and deviation are unreliable
@@ -32,13 +32,15 @@ class Preflight(Callback):
 
     Args:
         only_check: Ends with `Checked` after the first batch's forward pass.
+        untrained: The first loss is that of weights that have seen no data yet.
 
     Raises:
         UserError: a training that could not work, with what was found and what to type.
     """
 
-    def __init__(self, only_check: bool = False) -> None:
+    def __init__(self, only_check: bool = False, untrained: bool = False) -> None:
         self.only_check = only_check
+        self.untrained = untrained
 
     def on_validation_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int, dataloader_idx: int = 0
@@ -60,7 +62,8 @@ class Preflight(Callback):
         if isinstance(pl_module, TrainingModule):
             _check_on_all_ranks(trainer, pl_module, batch)
             if _is_of_base(pl_module, "training_step"):
-                _watch_first_step(pl_module, self.only_check)
+                is_to_say = self.untrained and trainer.is_global_zero and trainer.global_step == 0
+                _watch_first_step(pl_module, self.only_check, is_to_say)
                 return
         if self.only_check:
             raise Checked(describe(batch))
@@ -147,7 +150,7 @@ def _check_on_all_ranks(trainer: Trainer, module: TrainingModule, batch: Any) ->
             raise UserError(message)
 
 
-def _watch_first_step(module: TrainingModule, only_check: bool) -> None:
+def _watch_first_step(module: TrainingModule, only_check: bool, say_loss: bool) -> None:
     """Puts itself in the place of the module's `step`, for one call."""
 
     def step(batch: Any) -> Step:
@@ -161,6 +164,8 @@ def _watch_first_step(module: TrainingModule, only_check: bool) -> None:
                 f"BatchNorm gets one value a channel from {describe(batch)}: type model.net.norm=group"
             ) from error
         module.check_step(first)
+        if say_loss:
+            say_first_loss(first.loss.detach(), first.outputs, first.targets)
         if only_check:
             raise Checked(describe(batch))
         return first

@@ -9,6 +9,7 @@ from typing import Any
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
+from .data_wait import DataWait
 from .lightning_private import CountingFromOne
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,8 @@ class ProgressBar(CountingFromOne):
 
 
 class EpochLines(Callback):
-    """One line for every epoch: metrics, the learning rate that it began with, and seconds, validation included.
+    """One line for every epoch: metrics, the learning rate that it began with, and seconds, validation included; then
+    the samples per second and the share of time spent waiting for data, of the training alone.
 
     A module's own `on_train_epoch_end` comes after those of callbacks: a line is written when nothing more can be
     logged for its epoch.
@@ -72,6 +74,11 @@ class EpochLines(Callback):
         of = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
         number = f"{trainer.current_epoch + 1}".rjust(len(of) - 1)
         self.unwritten = f"epoch {number}{of}  %s  lr {self.lr:.2e}  {time.monotonic() - self.began:.1f} s"
+        for callback in trainer.callbacks:  # type: ignore[attr-defined]
+            if isinstance(callback, DataWait):
+                speed = callback.samples_per_second(trainer)
+                self.unwritten += "" if speed is None else f"  {speed:,.0f} samples/s"
+                self.unwritten += f"  waiting {100 * callback.share:.0f} %%"
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._write(trainer)

@@ -39,7 +39,7 @@ def make_trainer(
     """Builds callbacks, strategy and Trainer. Every other key of `trainer` is an argument of Lightning's Trainer."""
     callbacks = [
         AgreedStop(request, config["strategy"].get("timeout", TIMEOUT)),
-        Preflight(only_check=config.get("check", False)),
+        Preflight(only_check=config.get("check", False), untrained=config["init_from"] is None),
         Header(config, devices, precision),
         EqualBuffers(),
         ExactResume(),
