@@ -1,0 +1,85 @@
+"""One batch learned by heart (`debug=overfit`), or what to look at."""
+
+import logging
+import math
+
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+from torch import nn
+
+from .errors import RunFailed
+
+DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+
+log = logging.getLogger(__name__)
+
+
+class LearnedByHeart(Callback):
+    """Stops as soon as the mean training loss of an epoch is below the threshold.
+
+    Args:
+        threshold: The loss to reach.
+
+    Raises:
+        RunFailed: at the end, if it was not reached, with what to look at.
+    """
+
+    def __init__(self, threshold: float = 0.01) -> None:
+        self.threshold = threshold
+        self.losses: list[float] = []
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.losses.append(float(trainer.callback_metrics.get("train/loss", math.nan)))
+        if self.losses[-1] < self.threshold:
+            trainer.should_stop = True
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if not self.losses:
+            return
+        last = self.losses[-1]
+        if last < self.threshold:
+            log.info("overfit    the batch is learned by heart: train/loss %.4f after %d steps", last, len(self.losses))
+            return
+        found = "\n".join(f"  {line}" for line in suspects(pl_module, self.losses))
+        raise RunFailed(
+            f"the batch is not learned by heart: train/loss is {last:.4f} after {len(self.losses)} steps, "
+            f"{self.threshold} was to be reached; look at, in this order,\n{found}",
+            "failed",
+            {"train_loss": last},
+        )
+
+
+def suspects(module: nn.Module, losses: list[float]) -> list[str]:
+    """What keeps a loss from falling, as far as it can be seen from the module and the course of the loss."""
+    lines = ["data: does each sample have its own label? A picture of the batch: the command preview"]
+    for part in module.modules():
+        if isinstance(part, nn.CrossEntropyLoss) and (smoothing := part.label_smoothing):
+            classes = getattr(module, "num_classes", None)
+            floor = f", the loss stays above {least_loss(smoothing, classes):.3f}" if classes else ""
+            lines.append(f"label smoothing: it is {smoothing}{floor}; type model.label_smoothing=0")
+    if dropping := [name for name, part in module.named_modules() if isinstance(part, DROPOUTS) and part.p > 0]:
+        lines.append(f"dropout: it is on in {_some(dropping)}; switch it off, as in model.net.dropout=0")
+    if frozen := [name for name, parameter in module.named_parameters() if not parameter.requires_grad]:
+        lines.append(f"frozen parameters: {_some(frozen)} are not trained")
+    quarter = max(1, len(losses) // 4)
+    earlier, later = losses[-2 * quarter : -quarter] or losses[:1], losses[-quarter:]
+    falls = sum(later) / len(later) < 0.9 * sum(earlier) / len(earlier)
+    if falls:
+        lines.append("length: the loss still falls; type trainer.max_epochs=1000")
+    else:
+        lines.append("learning rate: the loss does not fall any more; try optimizer.lr ten times larger and smaller")
+    lines.append("gradients: debug=gradients names parameters that get none")
+    return lines
+
+
+def least_loss(smoothing: float, classes: int) -> float:
+    """The smallest cross-entropy with smoothed labels: the entropy of the smoothed distribution."""
+    target = torch.full((classes,), smoothing / classes, dtype=torch.float64)
+    target[0] += 1 - smoothing
+    return float(-torch.special.xlogy(target, target).sum())
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
