@@ -1,0 +1,130 @@
+"""Finds a learning rate by a range test (Smith 2017)."""
+
+import functools
+import logging
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from lightning.pytorch.tuner import Tuner
+from omegaconf import DictConfig
+
+from .errors import JobFailed, UserError
+from .finder import Rehearsal, rehearsal, training_line
+from .learning_rate_curve import Curve, draw, fit_curve
+from .module import TrainingModule
+
+COMMAND = "find_lr"
+FEWEST_STEPS = 20
+LEAST_RATIO = 10  # of the largest rate to the smallest
+FIRST = 10  # steps that tell how large losses are before they explode
+EXPLODED = 10  # times as large
+CLEAR = 3  # standard deviations of the noise; a loss that is noise alone falls by less than 2.4 in 100 steps
+
+log = logging.getLogger(__name__)
+
+
+def find_lr(composed: DictConfig, words: Iterable[str]) -> float:
+    """Draws `learning_rate.png` and prints the line that trains with the suggested rate; returns the rate.
+
+    Args:
+        composed: What `configs/find_lr.yaml` composes.
+        words: The command line that it was composed from.
+
+    Raises:
+        UserError: a training or a range that cannot be tested.
+        JobFailed: no rate can be suggested.
+    """
+    low, high, steps = _range(composed)
+    file = Path(str(composed["output"])) / "learning_rate.png"
+    if file.parent.exists() and not file.parent.is_dir():
+        raise UserError(f"output={file.parent} is a file: name a folder")
+    with rehearsal(composed, COMMAND) as training:
+        log.info("batch      %s samples a step", training.facts["global_batch_size"])
+        losses = _range_test(training, low, high, steps)
+        lr_key = "optimizer.lr" if "lr" in (training.config["model"].get("optimizer") or {}) else "+optimizer.lr"
+        factor = training.facts.get("learning_rate", {"factor": 1.0})["factor"]
+    curve = fit_curve(list(losses), list(losses.values())) if len(losses) > FIRST else None
+    suggestion = None if curve is None or curve.fall <= CLEAR * curve.noise else float(curve.rates[curve.steepest])
+    if curve is not None:
+        _save(curve, suggestion, file)
+    if curve is None or suggestion is None:
+        raise JobFailed(_why_none(curve, low, high, steps))
+    log.info("suggested  %.3g, where the loss falls fastest", suggestion)
+    if factor != 1:
+        log.info("lr         %.3g × %.4g of optimizer_scaling are %.3g", suggestion / factor, factor, suggestion)
+    if curve.best == len(curve.rates) - 1:
+        log.info("the loss still falls at the largest rate: max_lr=%g looks further", high * 10)
+    log.info("\n%s", training_line(COMMAND, f"{lr_key}={suggestion / factor:.3g}", words))
+    return suggestion
+
+
+def _range(config: DictConfig) -> tuple[float, float, int]:
+    low, high, steps = config["min_lr"], config["max_lr"], config["steps"]
+    for key, rate in (("min_lr", low), ("max_lr", high)):
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate < math.inf:
+            raise UserError(f"{key} must be a number above 0 (got {rate!r})")
+    if high < LEAST_RATIO * low:
+        raise UserError(f"max_lr must be at least {LEAST_RATIO} times min_lr={low:g} (got {high:g})")
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < FEWEST_STEPS:
+        raise UserError(f"steps must be a whole number from {FEWEST_STEPS} (got {steps!r})")
+    return low, high, steps
+
+
+def _range_test(training: Rehearsal, low: float, high: float, steps: int) -> dict[float, float]:
+    """The loss of each step by its learning rate, until it explodes."""
+    losses: dict[float, list[float]] = {}
+    trainer = training.trainer(max_steps=steps)
+    _record(training.module, losses)
+    Tuner(trainer).lr_find(
+        training.module,
+        datamodule=training.data,
+        min_lr=low,
+        max_lr=high,
+        num_training=steps,
+        early_stop_threshold=None,  # it takes any negative loss for an explosion
+        update_attr=False,
+    )
+    means = {rate: fmean(values) for rate, values in losses.items()}
+    return {rate: loss for rate, loss in means.items() if math.isfinite(loss)}
+
+
+def _record(module: TrainingModule, losses: dict[float, list[float]]) -> None:
+    """Keeps what Lightning does not: the losses as they are, of every accumulated batch."""
+    training_step = module.training_step
+
+    @functools.wraps(training_step)
+    def record(*batch: Any, **more: Any) -> Any:
+        outcome = training_step(*batch, **more)
+        loss = outcome["loss"] if isinstance(outcome, Mapping) else outcome
+        if loss is not None:
+            rate = module.trainer.optimizers[0].param_groups[0]["lr"]
+            losses.setdefault(rate, []).append(loss.item())
+            module.trainer.should_stop |= _exploded(list(losses.values()))
+        return outcome
+
+    module.__dict__["training_step"] = record
+
+
+def _exploded(losses: list[list[float]]) -> bool:
+    usual = max(abs(loss) for values in losses[:FIRST] for loss in values)
+    return not losses[-1][-1] <= EXPLODED * usual  # nor NaN
+
+
+def _save(curve: Curve, suggestion: float | None, file: Path) -> None:
+    try:
+        draw(curve, suggestion, file)
+    except OSError as error:
+        raise UserError(f"{file} cannot be written: {error.strerror}") from error
+    log.info("picture    %s", file)
+
+
+def _why_none(curve: Curve | None, low: float, high: float, steps: int) -> str:
+    if curve is None or (curve.slopes[-1] > 0 and curve.smooth[-1] - curve.smooth[0] > curve.noise):
+        return f"no learning rate to suggest: the loss only rises from min_lr={low:g} on, try min_lr={low / 1000:g}"
+    return (
+        f"no learning rate to suggest: up to max_lr={high:g} the loss falls by no more than its noise, try "
+        f"max_lr={high * 10:g}, steps={steps * 4} or `train debug=overfit`"
+    )
