@@ -17,11 +17,11 @@ from .learning_rate_curve import Curve, draw, fit_curve
 from .module import TrainingModule
 
 COMMAND = "find_lr"
-FEWEST_STEPS = 20
+FEWEST_STEPS = 50
 LEAST_RATIO = 10  # of the largest rate to the smallest
 FIRST = 10  # steps that tell how large losses are before they explode
 EXPLODED = 10  # times as large
-CLEAR = 3  # standard deviations of the noise; a loss that is noise alone falls by less than 2.4 in 100 steps
+CLEAR = 4  # standard deviations of the noise, by which a loss that is noise alone falls in less than 1 % of cases
 
 log = logging.getLogger(__name__)
 
@@ -122,9 +122,10 @@ def _save(curve: Curve, suggestion: float | None, file: Path) -> None:
 
 
 def _why_none(curve: Curve | None, low: float, high: float, steps: int) -> str:
-    if curve is None or (curve.slopes[-1] > 0 and curve.smooth[-1] - curve.smooth[0] > curve.noise):
+    if curve is None or curve.explodes < steps / 4:
         return f"no learning rate to suggest: the loss only rises from min_lr={low:g} on, try min_lr={low / 1000:g}"
+    larger = f"max_lr={high * 10:g}, " if curve.explodes == steps else ""
     return (
-        f"no learning rate to suggest: up to max_lr={high:g} the loss falls by no more than its noise, try "
-        f"max_lr={high * 10:g}, steps={steps * 4} or `train debug=overfit`"
+        f"no learning rate to suggest: up to {curve.rates[-1]:.3g} the loss falls by no more than its noise, try "
+        f"{larger}steps={steps * 4}, a larger data.batch_size, or `train debug=overfit`"
     )

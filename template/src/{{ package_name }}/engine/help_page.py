@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterable
 
-from .config_folder import COMMANDS, SCRIPT, command_names, config_file, groups, keys, options
+from .config_folder import COMMANDS, SCRIPT, TRAINS, command_names, config_file, groups, keys, options
 
 _FLAGS = [
     ("-m", "run every combination of the values that stand between commas, as in key=1,2"),
@@ -51,7 +51,7 @@ def command(program: str, name: str) -> str:
             for option, comment in options(group).items()
         ]
         sections.append(_section("Groups (* by default)", rows))
-    sections += [_section("Keys", keys(config).items()), _section("Flags", _FLAGS)]
+    sections += [_section("Keys", keys(config).items()), _section("Flags", _FLAGS if name == TRAINS else _FLAGS[1:])]
     return "\n\n".join(sections) + "\n"
 
 

@@ -6,7 +6,10 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-WINDOW = 0.5  # decades to either side that a line is fitted over, and 3 rates at least
+WINDOW = 0.25  # decades to either side that a line is fitted over, and 3 rates at least
+SLIGHT, LARGE = 0.1, 0.2  # shares of the fall
+FIRST = 10  # losses that the picture always shows
+TINY = 1e-6  # height of the picture of a loss that never changes
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,7 @@ class Curve:
     Attributes:
         rates: The learning rates, ascending.
         losses: The loss at each, up to the last finite one.
-        smooth: The loss there on the line fitted to the losses within half a decade.
+        smooth: The loss there on the line fitted to the losses within a quarter of a decade.
         slopes: The slope of that line, per decade.
     """
 
@@ -26,12 +29,19 @@ class Curve:
     slopes: np.ndarray
 
     @property
+    def explodes(self) -> int:
+        """Where the smoothed loss is first twice what it was before the first step; the number of rates if never."""
+        start = self.losses[0]
+        return _first(self.smooth - start > abs(start))
+
+    @property
     def best(self) -> int:
-        """Where the smoothed loss is least, before it explodes: it may come back, to what learns nothing any more."""
-        start = self.smooth[0]
-        limit = start + np.maximum(abs(start), start - np.minimum.accumulate(self.smooth))
-        exploded = self.smooth > limit
-        return int(self.smooth[: exploded.argmax() if exploded.any() else None].argmin())
+        """Where the smoothed loss is least, before it explodes or gives back a part of its fall."""
+        least = np.minimum.accumulate(self.smooth)
+        fallen = self.smooth[0] - least
+        rises = (fallen > SLIGHT * fallen.max()) & (self.smooth - least > LARGE * fallen)
+        end = min(self.explodes, _first(rises))
+        return int(self.smooth[: max(1, end)].argmin())
 
     @property
     def steepest(self) -> int:
@@ -45,20 +55,24 @@ class Curve:
 
     @property
     def noise(self) -> float:
-        """Standard deviation of the losses around the smoothed ones, as far as these fall."""
-        return float((self.losses - self.smooth)[: self.best + 1].std())
+        """Standard deviation of the losses around the smoothed ones, as far as these fall, over 20 rates at least."""
+        return float((self.losses - self.smooth)[: max(self.best + 1, 20)].std())
 
 
 def fit_curve(rates: list[float], losses: list[float]) -> Curve:
     """Fits a line around each rate; at least 2 of them, finite losses."""
     decades, values = np.log10(rates), np.array(losses)
-    reach = max(3, round(WINDOW / (decades[1] - decades[0])))
+    reach = max(3, round(WINDOW / np.diff(decades).mean()))
     lines = []
     for place, middle in enumerate(decades):
         near = slice(max(0, place - reach), place + reach + 1)
         lines.append(np.polyfit(decades[near] - middle, values[near], 1))
     slopes, smooth = np.array(lines).T
     return Curve(np.array(rates), values, smooth, slopes)
+
+
+def _first(is_so: np.ndarray) -> int:
+    return int(is_so.argmax()) if is_so.any() else len(is_so)
 
 
 def draw(curve: Curve, suggestion: float | None, file: Path) -> None:
@@ -70,13 +84,15 @@ def draw(curve: Curve, suggestion: float | None, file: Path) -> None:
     if suggestion is not None:
         axes.axvline(suggestion, color="#d55e00", linestyle="--", label=f"suggested: {suggestion:.3g}")
         axes.plot(suggestion, curve.smooth[curve.steepest], "o", color="#d55e00", markersize=8)
-        low, high = curve.losses.min(), curve.losses[: curve.best + 1].max()
-        axes.set_ylim(low - 0.05 * (high - low), high + 0.3 * (high - low))  # what diverges leaves the picture
+    low, high = curve.losses.min(), curve.losses[: max(curve.best, FIRST)].max()
+    axes.set_ylim(
+        low - 0.05 * (high - low) - TINY, high + 0.3 * (high - low) + TINY
+    )  # what explodes leaves the picture
     axes.set_xscale("log")
     axes.set_xlim(curve.rates[0], curve.rates[-1])
     axes.set_xlabel("learning rate")
     axes.set_ylabel("training loss")
     axes.grid(alpha=0.3)
-    axes.legend(loc="lower left")
+    axes.legend()
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file)
