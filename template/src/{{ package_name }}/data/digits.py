@@ -10,6 +10,7 @@ from torch import Tensor
 from ..engine.batched_tensors import BatchedTensors
 from ..engine.data_module import DataModule
 from ..engine.errors import UserError
+from ..engine.normalisation import Normalisation
 from ..engine.splits import stratified_split
 
 
@@ -58,7 +59,9 @@ class Digits(DataModule):
             )
         shares = (self.val_share, self.test_share)
         train, val, test = stratified_split(labels, *shares, self.split_seed, self.fold)
-        images = (images - images[train].mean()) / images[train].std()
+        self.class_names = [str(name) for name in digits.target_names]
+        self.normalisation = Normalisation.of(images[train])
+        images = self.normalisation(images)
         self.train_set = BatchedTensors(images[train], labels[train])
         self.val_set = BatchedTensors(images[val], labels[val])
         self.test_set = BatchedTensors(images[test], labels[test])

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -10,6 +10,7 @@ from lightning.pytorch import LightningDataModule
 from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, default_collate
 
 from .errors import UserError
+from .normalisation import Normalisation
 from .resume import training_position
 from .sampling import EvaluationShare, SeededDataset, TrainingBatches
 from .stop import outlive_stop
@@ -40,11 +41,17 @@ class DataModule(LightningDataModule):
         seed: Key of the order and of random numbers in workers.
         global_batch_size: Samples of one optimizer step; `engine.batch_size` makes `batch_size` of it for training.
         fold, folds: Which part validates in cross-validation, from 0, and how many there are; null: no folds.
+
+    Attributes:
+        class_names: What people call the classes, in the order of their numbers; `setup` may state them.
+        normalisation: What the inputs were normalised with; `setup` may state it, and the run then keeps it.
     """
 
     train_set: Dataset[Any]
     val_set: Dataset[Any]
     test_set: Dataset[Any]
+    class_names: Sequence[str] | None = None
+    normalisation: Normalisation | None = None
 
     def __init__(
         self,

@@ -58,8 +58,8 @@ def run(name: str) -> None:
     _refuse_unknown_flags(program, words)
     _refuse_null_groups(name, words)
     is_sweep = not _SWEEP.isdisjoint(words)
-    if is_sweep and name != TRAINS:
-        raise UserError(f"-m runs many trainings, and {name} is none: leave out -m")
+    if is_sweep and name != TRAINS and groups(name):
+        raise UserError(f"{name} takes one configuration: leave -m out and type one value for each key")
     words = [word for word in words if word not in _SWEEP]
     sweeps = feature("sweeps", "command_line") if name == TRAINS else None
     if name == TRAINS:

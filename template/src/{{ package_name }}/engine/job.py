@@ -23,6 +23,7 @@ from .fast_loop import skip_empty_hooks
 from .header import metrics_table
 from .history import keep_history
 from .module import TrainingModule
+from .normalisation import KeepNormalisation
 from .path_options import short
 from .precision import choose_precision
 from .preflight import Checked
@@ -98,8 +99,9 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     sync_batchnorm = wants_sync_batchnorm(config["strategy"], devices, module)
     trainer = make_trainer(config, devices, precision, run_loggers, request, sync_batchnorm)
     schedule = resume_schedule.resumed_schedule(config, checkpoint)
-    trainer.callbacks.extend([schedule, RecordProgress(record)])  # type: ignore[attr-defined]
-    skip_empty_hooks(keep_history(trainer, Path(config["paths"]["run"]), record.began))
+    normalisation = KeepNormalisation(record)
+    trainer.callbacks.extend([schedule, normalisation, RecordProgress(record)])  # type: ignore[attr-defined]
+    skip_empty_hooks([normalisation, *keep_history(trainer, Path(config["paths"]["run"]), record.began)])
     if trainer.is_global_zero:
         loggers.log_run(run_loggers, config, record.facts)
 

@@ -12,6 +12,7 @@ from .config import Config
 from .data_module import DataModule
 from .errors import UserError
 from .module import TrainingModule
+from .normalisation import Normalisation
 from .run_folders import find_checkpoint
 from .targets import build_harmless
 
@@ -27,12 +28,14 @@ class Run:
         config: The resolved config, plain data.
         module: The LightningModule in evaluation mode, on the CPU.
         data: The data module; after `setup("fit")` it has its datasets and loaders.
+        normalisation: What the inputs were normalised with, where the data module states it; new ones need the same.
     """
 
     checkpoint: Path
     config: Config
     module: TrainingModule
     data: DataModule
+    normalisation: Normalisation | None = None
 
 
 def load_run(path: str | Path, trusted_targets: list[str] | None = None) -> Run:
@@ -53,7 +56,7 @@ def load_run(path: str | Path, trusted_targets: list[str] | None = None) -> Run:
     except RuntimeError as error:
         raise misfit(checkpoint, error) from error
     network.prepare(module)
-    return Run(checkpoint, config, module.eval(), data)
+    return Run(checkpoint, config, module.eval(), data, Normalisation.stored_in(stored))
 
 
 def misfit(checkpoint: Path, error: RuntimeError) -> UserError:
