@@ -52,7 +52,7 @@ def _about_labels(split: SplitFacts, num_classes: int) -> Iterator[str]:
     counts = [(split.labels[label], label) for label in range(num_classes)]
     if missing := [label for count, label in counts if not count]:
         yield (
-            f"{split.name} has no sample of class {_some(missing)}: split by class with "
+            f"{split.name} has no sample of class {_some(missing)} among {split.read:,}: split by class with "
             "engine.splits.stratified_split, or correct data.num_classes"
         )
     (least, rare), (most, frequent) = min((pair for pair in counts if pair[0]), default=(1, 0)), max(counts)

@@ -1,5 +1,6 @@
 """A look at the data as the network would get it, without training: pictures, label counts, statistics, warnings."""
 
+import copy
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -23,7 +24,7 @@ from .errors import UserError
 from .first_batch import describe
 from .path_options import short
 from .sample_pictures import is_drawable, label_bars, sample_grid
-from .split_facts import drawn, inputs_and_labels, label_table, read_split, value_table
+from .split_facts import drawn, inputs_and_labels, label_table, read_split, size_of, value_table
 
 STAGES = {"train": "training", "val": "validating", "test": "testing"}  # Lightning's names
 COLUMNS = 8
@@ -70,12 +71,12 @@ def _look(config: Config, shown: str) -> None:
 
     log.info("data       %s\nbatch      %s\n", type(data).__name__, describe(batch))
     log.info("%s\n\n%s\n", label_table(splits, labels, name), value_table(splits, data))
-    if limited := [split for split in splits if split.read >= config["limit"] and split.read != split.size]:
-        parts = (f"{split.read:,} of {split.size or 'more'} of {split.name}" for split in limited)
-        log.info("limit      only a part was read: %s", ", ".join(parts))
+    for split in splits:
+        if split.read >= config["limit"] and split.read != split.size:
+            log.info("limit      %s: %s samples of %s were read", split.name, split.read, split.size or "more")
+        if split.read and not split.labels:
+            log.info("labels     %s: not a whole number for each sample, so they are not counted", split.name)
     pictures: dict[str, Figure | None] = {"labels": label_bars(splits, labels, name) if labels else None}
-    if not labels:
-        log.info("labels     no whole number for each sample: they are not counted")
     if is_drawable(inputs := inputs_and_labels(batch)[0]):
         title = f"the first batch of {shown}, as the network gets it"
         pictures["batch"] = sample_grid(*_cells(batch, config["samples"], name), COLUMNS, title)
@@ -145,9 +146,11 @@ def _cells(batch: Any, count: int, name: Name) -> tuple[list[Tensor], list[str]]
 
 def _augmented(data: DataModule, loader: Any, name: Name) -> Figure | None:
     """Training samples, each in a row: as it is, then as the network may get it."""
+    first = next(drawn(loader, ROWS, ROWS))
     columns = []
     for stage in (STAGES["val"], *[STAGES["train"]] * (COLUMNS - 1)):
-        images, words = _cells(_transfer(data, stage, next(drawn(loader, ROWS, ROWS))), ROWS, name)
+        batch = copy.deepcopy(first) if size_of(loader) is None else next(drawn(loader, ROWS, ROWS))
+        images, words = _cells(_transfer(data, stage, batch), ROWS, name)
         columns.append(list(zip(images, words, strict=True)))
     rows = list(zip(*columns, strict=False))
     if all(torch.equal(image, row[0][0]) for row in rows for image, _ in row):

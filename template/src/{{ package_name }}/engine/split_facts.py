@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader
 
 from .errors import UserError
 from .first_batch import describe
 from .normalisation import stated_by
+from .sampling import SeededDataset
 
 MOST_LABELS = 30  # in a table
 MOST_CHANNELS = 16  # a second dimension that is longer holds no channels
@@ -54,15 +55,15 @@ def inputs_and_labels(batch: Any) -> tuple[Tensor, Tensor | None]:
 
 
 def size_of(loader: Any) -> int | None:
-    """The number of samples, where the loader makes batches of a dataset that has a length."""
-    is_plain = isinstance(loader, DataLoader) and loader.batch_sampler is not None
-    return len(loader.dataset) if is_plain and not isinstance(loader.dataset, IterableDataset) else None
+    """The number of samples behind a loader of `engine.data_module`; another one may leave out what it likes."""
+    dataset = getattr(loader, "dataset", None)
+    return len(dataset) if isinstance(dataset, SeededDataset) else None
 
 
 def drawn(loader: Any, batch_size: int, limit: int) -> Iterator[Any]:
     """Batches of `limit` samples from all over the split, each time the same, without the loader's shuffling.
 
-    Where samples cannot be chosen, as from an iterable dataset, it is the loader itself.
+    Of a loader that the data module made itself they are the first ones, in its own order.
     """
     if (size := size_of(loader)) is None:
         return iter(loader)
