@@ -70,6 +70,9 @@ def _run(name: str) -> None:
     if place is not None and place.rank > 0:
         if name == TRAINS:
             ranks.follow(place.rank)
+        else:
+            cure = f"if there is no other, type: unset {' '.join(ranks.NEEDED)}"
+            sys.stderr.write(f"rank {place.rank} of {place.world_size} leaves {name} to rank 0; {cure}\n")
         return
     try:
         if config_file(name) is None:

@@ -3,14 +3,15 @@
 import math
 import secrets
 from pathlib import Path
-from typing import Any, cast
-
-from omegaconf import DictConfig, OmegaConf, open_dict
+from typing import TYPE_CHECKING, Any, cast
 
 from .config_folder import cure_for_none
 from .errors import UserError
 from .resume_option import resumed_checkpoint
 from .run_folders import find_checkpoint
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 Config = dict[str, Any]
 
@@ -19,12 +20,14 @@ GROUPS = ("data", "model", "amp", "strategy", "seeding", "checkpoint", "callback
 NULLABLE = ("global_batch_size", "max_epochs", "check_val_every_n_epoch", "log_every_n_steps")
 
 
-def plain(config: DictConfig) -> Config:
+def plain(config: "DictConfig") -> Config:
     """Draws a seed where none is given, resolves every interpolation and checks what needs no other library.
 
     Raises:
         UserError: a value that no run could work with.
     """
+    from omegaconf import OmegaConf, open_dict  # `doctor` imports this module, and tells where a library is missing
+
     seeding = config.get("seeding")
     if seeding is not None and seeding.get("seed") is None:
         with open_dict(config):

@@ -1,6 +1,5 @@
 """The base of every LightningDataModule: it turns three datasets into loaders."""
 
-import os
 import time
 from collections.abc import Sequence, Sized
 from typing import Any, Literal, NamedTuple
@@ -9,6 +8,7 @@ import torch
 from lightning.pytorch import LightningDataModule
 from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, default_collate
 
+from .cores import loader_workers
 from .errors import UserError
 from .normalisation import Normalisation
 from .resume import training_position
@@ -147,8 +147,9 @@ class DataModule(LightningDataModule):
         self, dataset: Dataset[Any], batches: Sampler[list[int]], generator: torch.Generator
     ) -> DataLoader[Any]:
         trainer = self.trainer
-        devices_here = max(1, trainer.world_size // trainer.num_nodes) if trainer else 1
-        workers = recommended_workers(devices_here) if self.num_workers == "auto" else self.num_workers
+        workers = self.num_workers
+        if workers == "auto":
+            workers = loader_workers(max(1, trainer.world_size // trainer.num_nodes) if trainer else 1)
         prefetch = 2 if self.prefetch_factor == "auto" else self.prefetch_factor
         on_gpu = trainer is not None and trainer.strategy.root_device.type == "cuda"
         return DataLoader(
@@ -165,14 +166,6 @@ class DataModule(LightningDataModule):
 
     def _collate_unless_finished(self, samples: Any) -> Any:
         return self.collate(samples) if isinstance(samples, list) else samples
-
-
-def recommended_workers(devices_here: int = 1) -> int:
-    """Processes that load data for one device: its share of this machine's cores, at most 8."""
-    cores = len(os.sched_getaffinity(0)) // devices_here
-    if "SLURM_PROCID" in os.environ:  # a task of srun, whose cores are its own
-        cores = int(os.environ.get("SLURM_CPUS_PER_TASK", cores))
-    return min(8, cores)
 
 
 def _what_fits(samples: int, batch_size: int, world_size: int, accumulate: int) -> str:

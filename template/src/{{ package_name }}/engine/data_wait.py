@@ -7,7 +7,7 @@ from typing import Any
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
-from .data_module import recommended_workers
+from .cores import loader_workers
 
 MUCH = 0.3  # of the time of an epoch
 LONG_ENOUGH = 1.0  # seconds of an epoch without its first step: shorter ones say little
@@ -90,7 +90,7 @@ class DataWait(Callback):
         spread = (self.squares - self.first_wait**2) / waits / mean**2 - 1  # variance over squared mean
         return cure(
             workers,
-            recommended_workers(max(1, trainer.world_size // trainer.num_nodes)),
+            loader_workers(max(1, trainer.world_size // trainer.num_nodes)),
             augmenting / self.waited,
             spread,
             getattr(loader, "prefetch_factor", None) or 2,

@@ -2,13 +2,11 @@
 
 import csv
 import logging
-import netrc
 import os
 import secrets
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from hydra.errors import InstantiationException
 from lightning.pytorch.loggers import CSVLogger, Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
@@ -19,6 +17,7 @@ from .build import build
 from .config import Config, flat
 from .errors import UserError
 from .logger_runs import keep_id, kept_id
+from .wandb_login import wandb_login
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +66,7 @@ def wandb_logger(save_dir: str, mode: str = "auto", **settings: Any) -> WandbLog
     those of one id.
     """
     if mode == "auto":
-        mode = os.environ.get("WANDB_MODE") or ("online" if _has_wandb_credentials() else "offline")
+        mode = os.environ.get("WANDB_MODE") or ("online" if wandb_login() else "offline")
     if mode not in ("online", "offline", "disabled"):
         raise UserError(f"logger.wandb.mode must be auto, online, offline or disabled (got {mode!r})")
     os.environ["WANDB_SILENT"] = "true"
@@ -126,17 +125,6 @@ def _forget_rows(file: Path, first: int) -> None:
 
 def _writes() -> bool:
     return rank_zero_only.rank == 0  # type: ignore[attr-defined]
-
-
-def _has_wandb_credentials() -> bool:
-    if os.environ.get("WANDB_API_KEY"):
-        return True
-    host = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
-    path = Path(os.environ.get("NETRC", Path.home() / ".netrc"))
-    try:
-        return netrc.netrc(path).authenticators(host) is not None
-    except (OSError, netrc.NetrcParseError):
-        return False
 
 
 def mlflow_logger(save_dir: str, experiment_name: str, tracking_uri: str | None = None) -> MLFlowLogger:

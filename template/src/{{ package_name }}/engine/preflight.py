@@ -1,7 +1,6 @@
 """What can be known before the first step is said before it: in one line, on every rank alike."""
 
 import logging
-import os
 from typing import Any
 
 import torch.distributed as distributed
@@ -10,6 +9,7 @@ from lightning.pytorch.callbacks import Callback
 from torch import nn
 from torch.utils.data import BatchSampler
 
+from .cores import usable_cores
 from .errors import UserError
 from .first_batch import describe, say_first_loss
 from .module import Step, TrainingModule
@@ -102,7 +102,7 @@ def _look_at_accumulation(trainer: Trainer) -> None:
 
 def _look_at_workers(trainer: Trainer) -> None:
     workers = getattr(trainer.train_dataloader, "num_workers", 0) * (trainer.world_size // trainer.num_nodes)
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     if workers > cores:
         _warn(
             trainer,

@@ -43,8 +43,8 @@ class Task(NamedTuple):
     scratch: Path
 
 
-def fork_server(config: Config) -> ForkServerContext:
-    """Starts the server that forks processes, unless it runs already; it imports Lightning and the job's libraries.
+def fork_server(preloaded: list[str]) -> ForkServerContext:
+    """Starts the server that forks processes, unless it runs already; it imports the modules that they will need.
 
     It ends with this process. It ignores signals, and so do its processes until they listen: Ctrl-C reaches every
     process of a terminal, and one that it ended too early would look as if it had done its work.
@@ -52,7 +52,7 @@ def fork_server(config: Config) -> ForkServerContext:
     if multiprocessing.get_start_method(allow_none=True) not in (None, *multiprocessing.get_all_start_methods()):
         multiprocessing.set_start_method(None, force=True)  # joblib's, which new processes do not know
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PRELOADED, *libraries(config)])
+    context.set_forkserver_preload(preloaded)
     before = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
     try:
         forkserver.ensure_running()
@@ -60,6 +60,11 @@ def fork_server(config: Config) -> ForkServerContext:
         for number, handler in before.items():
             signal.signal(number, handler)
     return context
+
+
+def job_server(config: Config) -> ForkServerContext:
+    """The server of a job's processes: it imports Lightning and the libraries of the job."""
+    return fork_server([*PRELOADED, *libraries(config)])
 
 
 def make_task(config: Config, devices: Devices, scratch: str) -> Task:

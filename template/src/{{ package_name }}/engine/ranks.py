@@ -36,6 +36,7 @@ class Place(NamedTuple):
     local_world_size: int
 
 
+forgotten: dict[str, str] = {}  # variables of other jobs that `find_place` took out of the environment
 _store: Any = None
 _is_lost = False
 _jobs = 0
@@ -57,8 +58,7 @@ def find_place() -> Place | None:
         if place.world_size % place.local_world_size:
             raise UserError(f"{world_size} ranks are not {place.local_world_size} on every machine: start equally many")
         return place
-    for name in LEAKS:
-        os.environ.pop(name, None)
+    forgotten.update((name, os.environ.pop(name)) for name in LEAKS if name in os.environ)
     return None
 
 

@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 
 from .config import Config
 from .devices import Devices
-from .processes import Task, blame, fork_server, make_task, passing_signals_on, perform
+from .processes import Task, blame, job_server, make_task, passing_signals_on, perform
 from .stop import Interrupted
 
 
@@ -18,7 +18,7 @@ def run(config: Config, devices: Devices) -> dict[str, float]:
         UserError: it found a mistake in what was asked.
         Interrupted: a signal ended it.
     """
-    server = fork_server(config)
+    server = job_server(config)
     with tempfile.TemporaryDirectory() as scratch:
         task = make_task(config, devices, scratch)
         receiving, sending = server.Pipe(duplex=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .config import Config
 from .devices import Devices
-from .processes import Task, blame, fork_server, make_task, passing_signals_on, perform
+from .processes import Task, blame, job_server, make_task, passing_signals_on, perform
 from .stop import Interrupted
 
 SHUTDOWN_SECONDS = 5  # between asking processes to end and killing them
@@ -22,7 +22,7 @@ def run(config: Config, devices: Devices) -> dict[str, float]:
         UserError: a rank found a mistake in what was asked.
         Interrupted: a signal ended the job.
     """
-    fork_server(config)  # it imports Lightning while this process imports torch
+    job_server(config)  # it imports Lightning while this process imports torch
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch

@@ -1,0 +1,1 @@
+"""What `doctor` looks at: versions, devices, processes and the machine."""
