@@ -73,7 +73,7 @@ class Histograms(Callback):
     def __init__(self, every_n_steps: int = 100) -> None:
         if not isinstance(every_n_steps, int) or every_n_steps < 1:
             raise UserError(
-                f"callbacks.histograms.every_n_steps must be a whole number from 1 (got {every_n_steps!r}); "
+                f"every_n_steps must be a whole number from 1 (got {every_n_steps!r}); "
                 "type callbacks=default for no histograms"
             )
         self.every_n_steps = every_n_steps
