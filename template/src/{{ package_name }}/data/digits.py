@@ -69,4 +69,5 @@ class Digits(DataModule):
     def augment_batch(self, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """Turns and moves images a little. Digits are never flipped: a mirrored 2 is no digit, a turned 6 is a 9."""
         images, labels = batch
-        return self.affine(images), labels
+        background = images.amin()  # what is moved in from outside is 0, which is grey in normalised images
+        return self.affine(images - background) + background, labels

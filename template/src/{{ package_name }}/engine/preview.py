@@ -2,7 +2,8 @@
 
 import copy
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,21 +17,20 @@ from torch import Tensor
 
 from . import batch_size, logs, strategy
 from .build import build
+from .class_weights import balanced_weights
 from .config import Config
 from .data_module import DataModule
-from .data_warnings import warnings_about
+from .data_warnings import Name, is_unbalanced, warnings_about
 from .devices import choose
 from .errors import UserError
 from .first_batch import describe
 from .path_options import short
 from .sample_pictures import is_drawable, label_bars, sample_grid
-from .split_facts import drawn, inputs_and_labels, label_table, read_split, size_of, value_table
+from .split_facts import SplitFacts, drawn, inputs_and_labels, label_table, read_split, size_of, value_table
 
 STAGES = {"train": "training", "val": "validating", "test": "testing"}  # Lightning's names
 COLUMNS = 8
 ROWS = 6  # of augmented.png
-
-Name = Callable[[int], str]  # of a class
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +49,8 @@ def preview(config: Config) -> None:
     for key in ("samples", "limit"):
         if type(config[key]) is not int or config[key] < 1:
             raise UserError(f"{key} must be a whole number from 1 (got {config[key]!r})")
+    if not config["output"]:
+        raise UserError(f"output must name a folder (got {config['output']!r})")
     with isolate_rng(), torch.no_grad():
         _look(config, config["split"])
 
@@ -58,9 +60,12 @@ def _look(config: Config, shown: str) -> None:
     loaders = dict(_loaders(data, wants_test=config["test"] or shown == "test"))
     lightning.seed_everything(config["seeding"]["seed"], verbose=False)  # as before the first batch of a training
     batch = next(iter(loaders.get(shown, ())), None)
-    if batch is None:
-        raise UserError(f"{type(data).__name__} has no {shown} batch: look at its {shown}_dataloader and {shown}_set")
+    for split, found in ((shown, batch), ("train", loaders.get("train"))):
+        if found is None:
+            who = type(data).__name__
+            raise UserError(f"{who} has no {split} batch: look at its {split}_dataloader and {split}_set")
     batch = _transfer(data, STAGES[shown], batch)
+    log.info("data       %s\nbatch      %s\n", type(data).__name__, describe(batch))
     seen = partial(_transfer, data, STAGES["val"])
     splits = [read_split(split, loader, seen, data.batch_size, config["limit"]) for split, loader in loaders.items()]
     num_classes = config["data"].get("num_classes", config["model"].get("num_classes"))
@@ -69,7 +74,6 @@ def _look(config: Config, shown: str) -> None:
         labels = sorted({*labels, *range(num_classes or 0)})
     name = partial(_name, data.class_names if isinstance(data.class_names, Sequence) else ())
 
-    log.info("data       %s\nbatch      %s\n", type(data).__name__, describe(batch))
     log.info("%s\n\n%s\n", label_table(splits, labels, name), value_table(splits, data))
     for split in splits:
         if split.read >= config["limit"] and split.read != split.size:
@@ -78,15 +82,17 @@ def _look(config: Config, shown: str) -> None:
             log.info("labels     %s: not a whole number for each sample, so they are not counted", split.name)
     pictures: dict[str, Figure | None] = {"labels": label_bars(splits, labels, name) if labels else None}
     if is_drawable(inputs := inputs_and_labels(batch)[0]):
-        title = f"the first batch of {shown}, as the network gets it"
+        title = f"the first {shown} batch, as the network gets it"
         pictures["batch"] = sample_grid(*_cells(batch, config["samples"], name), COLUMNS, title)
         pictures["augmented"] = _augmented(data, loaders["train"], name)
     else:
         pictures |= {"batch": None, "augmented": None}
         log.info("inputs     %s cannot be drawn: pictures are [batch, 1 or 3, height, width]", describe(inputs))
     _write(Path(config["output"]), pictures)
-    for warning in warnings_about(splits, num_classes):
+    for warning in warnings_about(splits, num_classes, name):
         log.warning("warning    %s", warning)
+    if "class_weights" in config["model"] and (weights := _weights(splits[0], num_classes)):
+        log.info("balanced   %s", shlex.quote(f"model.class_weights={weights}".replace(" ", "")))
 
 
 def _data_module(config: Config) -> DataModule:
@@ -131,6 +137,12 @@ def _transfer(data: DataModule, stage: str, batch: Any) -> Any:
     batch = data.on_before_batch_transfer(batch, 0)
     batch = data.transfer_batch_to_device(batch, trainer.strategy.root_device, 0)
     return data.on_after_batch_transfer(batch, 0)
+
+
+def _weights(train: SplitFacts, num_classes: int | None) -> list[float]:
+    """Those with which the classes of an unbalanced training split count alike; none for a balanced one."""
+    counts = [train.labels[label] for label in range(num_classes or 0)]
+    return balanced_weights(counts) if is_unbalanced(counts) else []
 
 
 def _name(class_names: Sequence[str], label: int) -> str:

@@ -1,6 +1,7 @@
 """Pictures of samples with their labels, and of how often each label occurs."""
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 
 import torch
@@ -12,9 +13,10 @@ from .split_facts import SplitFacts
 
 DPI = 100
 LEAST, MOST = 96, 224  # pixels of an image's longer side in a grid
-GAP, LINE, HEAD = 8, 22, 50  # pixels between images, for the words above one, and for the title
-LETTER = 7  # pixels of a letter, about
-MOST_TICKS = 40
+GAP, LINE, HEAD = 8, 14, 50  # pixels between images, of a line of words above one, and for the title
+LETTER = 7.5  # pixels of a letter, about
+MOST_LINES = 3  # of words
+MOST_TICKS = 120
 
 
 def is_drawable(images: Tensor) -> bool:
@@ -33,17 +35,19 @@ def sample_grid(images: Sequence[Tensor], words: Sequence[str], columns: int, ti
     shown = [_fitted((image.double() - least) / (most - least).clamp_min(1e-12)) for image in images]
     tall, wide = (max(LEAST, *(image.shape[side] for image in shown)) for side in (1, 2))
     rows = math.ceil(len(images) / columns)
-    width, height = columns * (wide + GAP) + GAP, rows * (LINE + tall) + HEAD + GAP
+    captions = [_wrapped(word, int(wide / LETTER)) for word in words]
+    above = GAP + LINE * max(len(caption) for caption in captions)
+    width, height = columns * (wide + GAP) + GAP, rows * (above + tall) + HEAD + GAP
     figure = Figure((width / DPI, height / DPI), DPI)
     title = f"{title}\nvalues from {least:.4g} (black) to {most:.4g} (white)"
     figure.text(0.5, 1 - GAP / height, title, ha="center", va="top", fontsize=10)
-    for place, (image, word) in enumerate(zip(shown, words, strict=True)):
+    for place, (image, caption) in enumerate(zip(shown, captions, strict=True)):
         x = GAP + place % columns * (wide + GAP)
-        y = height - HEAD - (place // columns + 1) * (LINE + tall)
+        y = height - HEAD - (place // columns + 1) * (above + tall)
         pixels = image.expand(3, -1, -1).permute(1, 2, 0).nan_to_num(0).clamp(0, 1)
         figure.figimage(pixels.numpy(), x, y + tall - image.shape[1], origin="upper")
-        middle, above = (x + image.shape[2] / 2) / width, (y + tall + 5) / height
-        figure.text(middle, above, _cut(word, wide // LETTER), ha="center", fontsize=9, parse_math=False)
+        middle, bottom = (x + image.shape[2] / 2) / width, (y + tall + 5) / height
+        figure.text(middle, bottom, "\n".join(caption), ha="center", fontsize=9, linespacing=1.1, parse_math=False)
     return figure
 
 
@@ -57,20 +61,26 @@ def _fitted(image: Tensor) -> Tensor:
     return image.repeat_interleave(times, 1).repeat_interleave(times, 2)
 
 
-def _cut(word: str, letters: int) -> str:
-    return word if len(word) <= letters else f"{word[: letters - 1]}…"
+def _wrapped(word: str, letters: int) -> list[str]:
+    return textwrap.wrap(word, letters, max_lines=MOST_LINES, placeholder="…") or [""]
 
 
 def label_bars(splits: Sequence[SplitFacts], labels: Sequence[int], name: Callable[[int], str]) -> Figure:
     """How many samples of each label were read, a chart for each split."""
     every = math.ceil(len(labels) / MOST_TICKS)
-    names = [_cut(name(label), 20) for label in labels[::every]]
-    figure = Figure((min(max(5, 0.3 * len(labels) + 1), 13), 1.8 * len(splits) + 0.8), DPI, layout="constrained")
+    names = [textwrap.shorten(name(label), 40, placeholder="…") for label in labels[::every]]
+    longest = max(map(len, names))
+    is_upright = longest <= 3 and len(labels) <= 40
+    width = max(5, min(0.3 * len(labels), 12), 0.16 * len(names)) + 1  # inches
+    height = 1.8 * len(splits) + (0.8 if is_upright else 0.6 + 0.08 * longest)
+    figure = Figure((width, height), DPI, layout="constrained")
     for axes, split in zip(figure.subplots(len(splits), squeeze=False, sharex=True).flat, splits, strict=True):
         axes.bar(range(len(labels)), [split.labels[label] for label in labels])
+        axes.margins(x=0.01)
+        axes.yaxis.get_major_locator().set_params(integer=True)
         axes.set_title(f"{split.name}, {split.read:,} samples", fontsize=10)
         axes.set_ylabel("samples")
     axes.set_xlabel("label")
-    axes.set_xticks(range(0, len(labels), every), names, parse_math=False)
-    axes.tick_params(axis="x", rotation=0 if max(map(len, names)) <= 3 else 90)
+    axes.set_xticks(range(0, len(labels), every), names, parse_math=False, fontsize=9)
+    axes.tick_params(axis="x", rotation=0 if is_upright else 90)
     return figure

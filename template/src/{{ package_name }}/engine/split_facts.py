@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import torch
@@ -11,10 +12,10 @@ from torch.utils.data import DataLoader
 
 from .errors import UserError
 from .first_batch import describe
-from .normalisation import stated_by
+from .normalisation import Normalisation, stated_by
 from .sampling import SeededDataset
 
-MOST_LABELS = 30  # in a table
+MOST_LABELS = 30  # in a table, an even number
 MOST_CHANNELS = 16  # a second dimension that is longer holds no channels
 
 
@@ -26,16 +27,18 @@ class SplitFacts(NamedTuple):
         size: Samples in the split; None where nobody knows.
         read: Samples that were read.
         labels: How often each label occurs; empty where labels are no whole numbers.
-        channels: Mean, deviation, least and largest value of each channel, `[4, C]` float64.
-        fingerprints: Hashes of the inputs as they were loaded.
+        loaded: Mean, deviation, least and largest value of each channel as it was loaded, `[4, C]` float64.
+        channels: The same of what the network gets.
+        fingerprints: Hashes of the inputs as they were loaded, each with its index in the dataset where that is known.
     """
 
     name: str
     size: int | None
     read: int
     labels: Counter[int]
+    loaded: Tensor
     channels: Tensor
-    fingerprints: set[bytes]
+    fingerprints: dict[bytes, int | None]
 
 
 def inputs_and_labels(batch: Any) -> tuple[Tensor, Tensor | None]:
@@ -65,20 +68,28 @@ def drawn(loader: Any, batch_size: int, limit: int) -> Iterator[Any]:
 
     Of a loader that the data module made itself they are the first ones, in its own order.
     """
-    if (size := size_of(loader)) is None:
+    if (indices := _indices(loader, limit)) is None:
         return iter(loader)
-    chosen = torch.randperm(size, generator=torch.Generator().manual_seed(0))[:limit].sort().values.tolist()
-    return iter(DataLoader(loader.dataset, batch_size, sampler=chosen, collate_fn=loader.collate_fn))
+    return iter(DataLoader(loader.dataset, batch_size, sampler=indices, collate_fn=loader.collate_fn))
+
+
+def _indices(loader: Any, limit: int) -> list[int] | None:
+    if (size := size_of(loader)) is None:
+        return None
+    return torch.randperm(size, generator=torch.Generator().manual_seed(0))[:limit].sort().values.tolist()
 
 
 def read_split(name: str, loader: Any, transfer: Callable[[Any], Any], batch_size: int, limit: int) -> SplitFacts:
     """Reads up to `limit` samples; `transfer` makes what the network gets of a batch as it was loaded."""
-    read, labels, fingerprints = 0, Counter[int](), set[bytes]()
+    read, labels, fingerprints = 0, Counter[int](), dict[bytes, int | None]()
+    loaded: list[tuple[int, Tensor]] = []
     measured: list[tuple[int, Tensor]] = []
+    indices = iter(_indices(loader, limit) or repeat(None))
     for batch in drawn(loader, batch_size, limit):
         inputs = inputs_and_labels(batch)[0]
         for row in inputs.reshape(len(inputs), -1).contiguous().view(torch.uint8).numpy():
-            fingerprints.add(hashlib.blake2b(row, digest_size=16).digest())
+            fingerprints[hashlib.blake2b(row, digest_size=16).digest()] = next(indices)
+        loaded.append(_measure(inputs))
         seen, numbers = inputs_and_labels(transfer(batch))
         if numbers is not None:
             labels.update(numbers.tolist())
@@ -86,7 +97,7 @@ def read_split(name: str, loader: Any, transfer: Callable[[Any], Any], batch_siz
         read += len(inputs)
         if read >= limit:
             break
-    return SplitFacts(name, size_of(loader), read, labels, _combine(measured), fingerprints)
+    return SplitFacts(name, size_of(loader), read, labels, _combine(loaded), _combine(measured), fingerprints)
 
 
 def _measure(inputs: Tensor) -> tuple[int, Tensor]:
@@ -110,24 +121,38 @@ def _combine(measured: list[tuple[int, Tensor]]) -> Tensor:
 
 def label_table(splits: list[SplitFacts], labels: list[int], name: Callable[[int], str]) -> str:
     """How many samples of each label were read, in a column for each split."""
-    rows = [["label", *(split.name for split in splits)], ["all", *(f"{split.read:,}" for split in splits)]]
-    rows += [[name(label), *(f"{split.labels[label]:,}" for split in splits)] for label in labels[:MOST_LABELS]]
-    rest = len(labels) - MOST_LABELS
-    return _table(rows) + (f"\nand {rest} labels more, in labels.png" if rest > 0 else "")
+    head = [["label", *(split.name for split in splits)], ["all", *(f"{split.read:,}" for split in splits)]]
+    half = MOST_LABELS // 2
+    if (between := len(labels) - MOST_LABELS) > 0:
+        labels = sorted(labels, key=lambda label: -splits[0].labels[label])
+    rows = [[name(label), *(f"{split.labels[label]:,}" for split in splits)] for label in labels]
+    if between > 0:
+        rows[half:-half] = [[f"… {between} labels between, in labels.png", *("" for _ in splits)]]
+    return _table(head + rows)
 
 
 def value_table(splits: list[SplitFacts], data: object) -> str:
-    """Statistics of what the network gets and, where the data module states its normalisation, of what was before."""
+    """Statistics of what the network gets and, where it differs, of what was there before the normalisation."""
     rows = [["inputs", "channel", "mean", "std", "min", "max"]]
     for split in splits:
         tables = {split.name: split.channels}
-        if (stated := stated_by(data)) is not None and len(stated.mean) == split.channels.shape[1]:
-            mean, std = torch.tensor(stated, dtype=torch.float64)
-            tables[f"{split.name} before"] = split.channels * std + mean * torch.tensor([[1], [0], [1], [1]])
+        if (before := _before(split, stated_by(data))) is not None:
+            tables[f"{split.name} before"] = before
         for title, channels in tables.items():
             numbers = [[f"{round(value, 4) + 0.0:.4f}" for value in channel] for channel in channels.T.tolist()]
             rows += [[title, str(channel), *cells] for channel, cells in enumerate(numbers)]
     return _table(rows)
+
+
+def _before(split: SplitFacts, stated: Normalisation | None) -> Tensor | None:
+    """What was loaded, if the network gets other values; else what the data module normalised, if it says how."""
+    loaded, channels = split.loaded, split.channels
+    if loaded.shape != channels.shape or not torch.allclose(loaded, channels, equal_nan=True):
+        return loaded
+    if stated is None or len(stated.mean) != channels.shape[1]:
+        return None
+    mean, std = torch.tensor(stated, dtype=torch.float64)
+    return channels * std + mean * torch.tensor([[1], [0], [1], [1]])
 
 
 def _table(rows: list[list[str]]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor, nn
 from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
 
+from ..engine.class_weights import ClassWeightedLoss
 from ..engine.first_batch import check_classification
 from ..engine.module import Step, TrainingModule
 
@@ -12,13 +13,18 @@ from ..engine.module import Step, TrainingModule
 class ImageClassifier(TrainingModule):
     """Classifies images into `num_classes`; the network returns logits."""
 
-    def __init__(self, net: nn.Module, num_classes: int, label_smoothing: float = 0.0, **training: Any) -> None:
+    def __init__(
+        self,
+        net: nn.Module,
+        num_classes: int,
+        label_smoothing: float = 0.0,
+        class_weights: list[float] | None = None,
+        **training: Any,
+    ) -> None:
         super().__init__(**training)
-        if not 0 <= label_smoothing <= 1:
-            raise ValueError(f"label_smoothing must be from 0 to 1 (got {label_smoothing})")
         self.net = net
         self.num_classes = num_classes
-        self.criterion = nn.CrossEntropyLoss(label_smoothing=label_smoothing)
+        self.criterion = ClassWeightedLoss(num_classes, class_weights, label_smoothing)
         self.track(accuracy=MulticlassAccuracy(num_classes, average="micro", validate_args=False))
         self.track(f1=MulticlassF1Score(num_classes, validate_args=False), stages=("val", "test"))
 
