@@ -15,15 +15,24 @@ LARGEST_RATIO = 10  # between the samples of two classes; a loss that counts sam
 NAMED = 3  # classes in a message
 
 
-def warnings_about(splits: Sequence[SplitFacts], num_classes: int | None, name: Name = str) -> Iterator[str]:
-    """One line for each thing that is wrong: what was found and what to do."""
+def warnings_about(
+    splits: Sequence[SplitFacts], num_classes: int | None, name: Name = str, is_weighted: bool = False
+) -> Iterator[str]:
+    """One line for each thing that is wrong: what was found and what to do.
+
+    Args:
+        splits: What was read of each.
+        num_classes: Labels go from 0 to one less; None: they are not looked at.
+        name: What people call a class.
+        is_weighted: The loss weights the classes already.
+    """
     for split in splits:
         if not split.read:
             yield f"{split.name} has no samples: look at {split.name}_dataloader of the data module"
     yield from _about_inputs(splits)
     for split in splits:
         if num_classes is not None and split.labels:
-            yield from _about_labels(split, num_classes, name)
+            yield from _about_labels(split, num_classes, name, is_weighted)
     for one, other in combinations(splits, 2):
         if shared := one.fingerprints.keys() & other.fingerprints.keys():
             yield (
@@ -50,12 +59,12 @@ def _about_inputs(splits: Sequence[SplitFacts]) -> Iterator[str]:
                 break
     if unfit:
         yield (
-            f"{' and '.join(unfit)} inputs are not normalised {next(iter(unfit.values()))}: use "
+            f"{', '.join(unfit)} inputs are not normalised {next(iter(unfit.values()))}: use "
             "engine.normalisation.Normalisation in the data module, with the training split"
         )
 
 
-def _about_labels(split: SplitFacts, num_classes: int, name: Name) -> Iterator[str]:
+def _about_labels(split: SplitFacts, num_classes: int, name: Name, is_weighted: bool) -> Iterator[str]:
     outside = {label: split.labels[label] for label in split.labels if not 0 <= label < num_classes}
     outside.pop(IGNORED, None)
     if outside:
@@ -69,7 +78,7 @@ def _about_labels(split: SplitFacts, num_classes: int, name: Name) -> Iterator[s
             f"{split.name} has no sample of class {_some(missing, name)} among {split.read:,}: split by class with "
             "engine.splits.stratified_split, or correct data.num_classes"
         )
-    if split.name == "train" and is_unbalanced(counts):
+    if split.name == "train" and is_unbalanced(counts) and not is_weighted:
         frequent, rare = max(counts), min(filter(None, counts))
         yield (
             f"train has {frequent:,} samples of class {_called(counts.index(frequent), name)} and {rare:,} of class "

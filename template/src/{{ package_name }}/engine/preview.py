@@ -29,6 +29,7 @@ from .sample_pictures import is_drawable, label_bars, sample_grid
 from .split_facts import SplitFacts, drawn, inputs_and_labels, label_table, read_split, size_of, value_table
 
 STAGES = {"train": "training", "val": "validating", "test": "testing"}  # Lightning's names
+LONG = {"train": "training", "val": "validation", "test": "test"}
 COLUMNS = 8
 ROWS = 6  # of augmented.png
 
@@ -82,16 +83,17 @@ def _look(config: Config, shown: str) -> None:
             log.info("labels     %s: not a whole number for each sample, so they are not counted", split.name)
     pictures: dict[str, Figure | None] = {"labels": label_bars(splits, labels, name) if labels else None}
     if is_drawable(inputs := inputs_and_labels(batch)[0]):
-        title = f"the first {shown} batch, as the network gets it"
+        title = f"the first {LONG[shown]} batch, as the network gets it"
         pictures["batch"] = sample_grid(*_cells(batch, config["samples"], name), COLUMNS, title)
         pictures["augmented"] = _augmented(data, loaders["train"], name)
     else:
         pictures |= {"batch": None, "augmented": None}
         log.info("inputs     %s cannot be drawn: pictures are [batch, 1 or 3, height, width]", describe(inputs))
     _write(Path(config["output"]), pictures)
-    for warning in warnings_about(splits, num_classes, name):
+    is_weighted = bool(config["model"].get("class_weights"))
+    for warning in warnings_about(splits, num_classes, name, is_weighted):
         log.warning("warning    %s", warning)
-    if "class_weights" in config["model"] and (weights := _weights(splits[0], num_classes)):
+    if "class_weights" in config["model"] and not is_weighted and (weights := _weights(splits[0], num_classes)):
         log.info("balanced   %s", shlex.quote(f"model.class_weights={weights}".replace(" ", "")))
 
 

@@ -14,8 +14,8 @@ from .split_facts import SplitFacts
 DPI = 100
 LEAST, MOST = 96, 224  # pixels of an image's longer side in a grid
 GAP, LINE, HEAD = 8, 14, 50  # pixels between images, of a line of words above one, and for the title
-LETTER = 7.5  # pixels of a letter, about
-MOST_LINES = 3  # of words
+LETTER, LETTERS = 8, 20  # pixels of a letter, about, and letters for which there is always room above an image
+MOST_LINES, MOST_LETTERS = 3, 40  # of words above an image, and of a name below a bar
 MOST_TICKS = 120
 
 
@@ -34,15 +34,16 @@ def sample_grid(images: Sequence[Tensor], words: Sequence[str], columns: int, ti
     least, most = (finite.min(), finite.max()) if len(finite) else (finite.new_tensor(0), finite.new_tensor(1))
     shown = [_fitted((image.double() - least) / (most - least).clamp_min(1e-12)) for image in images]
     tall, wide = (max(LEAST, *(image.shape[side] for image in shown)) for side in (1, 2))
+    wide = max(wide, LETTER * min(LETTERS, max(map(len, words))))
     rows = math.ceil(len(images) / columns)
-    captions = [_wrapped(word, int(wide / LETTER)) for word in words]
+    captions = [_wrapped(word, wide // LETTER) for word in words]
     above = GAP + LINE * max(len(caption) for caption in captions)
     width, height = columns * (wide + GAP) + GAP, rows * (above + tall) + HEAD + GAP
     figure = Figure((width / DPI, height / DPI), DPI)
     title = f"{title}\nvalues from {least:.4g} (black) to {most:.4g} (white)"
     figure.text(0.5, 1 - GAP / height, title, ha="center", va="top", fontsize=10)
     for place, (image, caption) in enumerate(zip(shown, captions, strict=True)):
-        x = GAP + place % columns * (wide + GAP)
+        x = GAP + place % columns * (wide + GAP) + (wide - image.shape[2]) // 2
         y = height - HEAD - (place // columns + 1) * (above + tall)
         pixels = image.expand(3, -1, -1).permute(1, 2, 0).nan_to_num(0).clamp(0, 1)
         figure.figimage(pixels.numpy(), x, y + tall - image.shape[1], origin="upper")
@@ -61,6 +62,10 @@ def _fitted(image: Tensor) -> Tensor:
     return image.repeat_interleave(times, 1).repeat_interleave(times, 2)
 
 
+def _cut(word: str) -> str:
+    return word if len(word) <= MOST_LETTERS else f"{word[: MOST_LETTERS - 1]}…"
+
+
 def _wrapped(word: str, letters: int) -> list[str]:
     return textwrap.wrap(word, letters, max_lines=MOST_LINES, placeholder="…") or [""]
 
@@ -68,7 +73,7 @@ def _wrapped(word: str, letters: int) -> list[str]:
 def label_bars(splits: Sequence[SplitFacts], labels: Sequence[int], name: Callable[[int], str]) -> Figure:
     """How many samples of each label were read, a chart for each split."""
     every = math.ceil(len(labels) / MOST_TICKS)
-    names = [textwrap.shorten(name(label), 40, placeholder="…") for label in labels[::every]]
+    names = [_cut(name(label)) for label in labels[::every]]
     longest = max(map(len, names))
     is_upright = longest <= 3 and len(labels) <= 40
     width = max(5, min(0.3 * len(labels), 12), 0.16 * len(names)) + 1  # inches
