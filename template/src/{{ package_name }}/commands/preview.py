@@ -6,7 +6,8 @@
 
 `preview/` gets `batch.png`, `augmented.png` (training samples, as they are and augmented) and `labels.png` (how often
 each label occurs). Label counts and pixel statistics are printed, and a warning for inputs that are not normalised,
-classes without samples or with few, labels that are no class, and samples that are in two splits.
+classes without samples or with few, labels that are no class, and samples that are in two splits. Where classes are
+very unequal, `model.class_weights=[...]` is printed with the weights that make them count alike.
 """
 
 import hydra
