@@ -16,7 +16,7 @@ from ..engine.errors import UserError
 
 def main() -> int:
     words = [word for word in sys.argv[1:] if word != "--json"]
-    if len(words) > 1 or any(word.startswith("-") for word in words):
+    if len(words) > 1 or any(word.startswith("-") or "=" in word for word in words):
         raise UserError(f"doctor takes the folder of the runs, --json, and nothing else (got {' '.join(words)!r})")
     from ..engine.doctor.examine import examine
     from ..engine.doctor.printing import as_json, show, summary

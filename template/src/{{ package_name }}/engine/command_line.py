@@ -14,6 +14,8 @@ from .config_folder import PACKAGE, SCRIPT, TRAINS, command_names, config_file, 
 from .errors import JobFailed, UserError
 from .stop import Interrupted
 
+ON_ALL_RANKS = ("doctor",)  # each looks at its own machine
+
 
 def main() -> int:
     """Runs the command line in `sys.argv` and returns the exit code."""
@@ -67,7 +69,7 @@ def _run(name: str) -> None:
     from . import ranks
 
     place = ranks.find_place()
-    if place is not None and place.rank > 0:
+    if place is not None and place.rank > 0 and name not in ON_ALL_RANKS:
         if name == TRAINS:
             ranks.follow(place.rank)
         else:

@@ -3,8 +3,6 @@
 from contextlib import suppress
 from pathlib import Path
 
-from omegaconf import OmegaConf
-
 from .errors import UserError
 from .run_record import NAME, read
 
@@ -47,6 +45,8 @@ def latest_run(runs: Path) -> Path:
 
 def options_of(run: Path) -> list[str]:
     """The overrides that a run was composed from, with those of Hydra's own keys that say where configs are found."""
+    from omegaconf import OmegaConf
+
     own = [str(word) for word in OmegaConf.load(run / ".hydra" / "overrides.yaml")]
     file = run / ".hydra" / "hydra.yaml"
     hydra = OmegaConf.select(OmegaConf.load(file), "hydra.overrides.hydra", default=[]) if file.exists() else []

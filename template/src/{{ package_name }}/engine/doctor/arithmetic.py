@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from .bounded import Answer
 from .finding import Finding
+from .torch_build import SELECTOR
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -79,17 +80,19 @@ def _error(found: "Tensor", true: "Tensor") -> float:
     return ((found.detach().cpu().double() - true).abs().max() / true.abs().max()).item()
 
 
-def judge(device: str, answer: Answer) -> list[Finding]:
+def judge(device: str, answer: Answer) -> Iterator[Finding]:
     """What a device computed, and what `torch.compile` made for it."""
-    uncompiled, cure = "leave model.compile=false", "reinstall torch, and test the hardware (nvidia-smi -q, memtest)"
+    name, uncompiled = f"{device} compile", "leave model.compile=false"
     if not answer.values:
-        return [Finding(device, f"computes nothing: {answer.lost}", "failed", cure)]
-    numbers = _judge_errors(device, answer.values[0], cure)
+        cure = f"choose a torch that is built for this device: {SELECTOR}"
+        yield Finding(device, f"computes nothing: {answer.lost}", "failed", cure)
+        return
+    yield _judge_errors(device, answer.values[0], "reinstall torch, and test the hardware (nvidia-smi -q, memtest)")
     if len(answer.values) > 1:
-        return [numbers, _judge_errors(f"{device} compile", answer.values[1], uncompiled)]
-    found = f"torch.compile does not work: {answer.lost}"
+        yield _judge_errors(name, answer.values[1], uncompiled)
+        return
     cure = f"apt-get install g++ python3-dev (on a cluster: module load gcc), or {uncompiled}"
-    return [numbers, Finding(f"{device} compile", found, "warning", cure)]
+    yield Finding(name, f"torch.compile does not work: {answer.lost}", "warning", cure)
 
 
 def _judge_errors(name: str, errors: dict[str, float], cure: str) -> Finding:

@@ -21,7 +21,7 @@ class Task(NamedTuple):
 
     run: Callable[..., Iterator[Any]]
     arguments: tuple[Any, ...] = ()
-    seconds: int = 60
+    seconds: int = 120
 
 
 class Answer(NamedTuple):
@@ -53,8 +53,9 @@ def answers(tasks: list[Task]) -> Iterator[Answer]:
         finally:
             for process, _ in running:
                 process.kill()
+                assert process.pid is not None
                 with suppress(ProcessLookupError):  # what it started, such as a compiler
-                    os.killpg(process.pid or 0, signal.SIGKILL)
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.join()
 
 
@@ -73,13 +74,14 @@ def _live(task: Task, environment: dict[str, str], scratch: str, sending: Connec
 
 def _collect(process: ForkServerProcess, receiving: Connection, seconds: int, began: float) -> Answer:
     values: list[Any] = []
+    error = ""
     with suppress(EOFError):
         while receiving.poll(max(0.0, began + seconds + 5 - time.monotonic())):
-            value, lost = receiving.recv()
-            if lost:
-                return Answer(values, lost)
-            values.append(value)
+            value, error = receiving.recv()
+            values += [] if error else [value]
     process.join(timeout=1)
+    if error:
+        return Answer(values, error)
     if process.exitcode in (None, -signal.SIGALRM):
         return Answer(values, f"no answer within {seconds} s")
     return Answer(values, f"its process ended with exit code {process.exitcode}" if process.exitcode else "")

@@ -1,6 +1,6 @@
 """What is said of each thing that was looked at."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,12 +29,13 @@ def warn_if(bad: bool, name: str, found: str, cure: str) -> Finding:
     return Finding(name, found, "warning", cure) if bad else Finding(name, found)
 
 
-def attempt(name: str, check: Callable[..., list[Finding]], *facts: Any) -> list[Finding]:
+def attempt(name: str, check: Callable[..., Iterator[Finding]], *facts: Any) -> Iterator[Finding]:
     """The findings of a check; one that cannot be made, such as for want of a library, is a finding too."""
     try:
-        return check(*facts)
+        yield from check(*facts)
     except Exception as error:
-        return [Finding(name, f"cannot be checked: {one_line(error)}", "failed", INSTALL)]
+        cure = INSTALL if isinstance(error, ImportError) else "the doctor knows Linux, with /proc and /dev/shm mounted"
+        yield Finding(name, f"cannot be checked: {one_line(error)}", "failed", cure)
 
 
 def one_line(error: Exception) -> str:

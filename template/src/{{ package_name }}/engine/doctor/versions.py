@@ -1,8 +1,9 @@
-"""Versions: what the project asks for against what is installed."""
+"""Versions: what the project asks for, and what its packages ask of each other, against what is installed."""
 
 import platform
 import re
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -10,71 +11,75 @@ from ..config_folder import PACKAGE
 from .finding import INSTALL, Finding
 
 SOURCES = Path(__file__).parents[2]
-IMPORTS_OTHER = re.compile(r"^\s*(import|from) pytorch_lightning\b", re.MULTILINE)
+PYPROJECT = SOURCES.parents[1] / "pyproject.toml"  # none where a wheel was installed
+PROJECT = "the project"
+IMPORTS_OTHER = re.compile(rb"^\s*(import|from) pytorch_lightning\b", re.MULTILINE)
 
 
-def check() -> list[Finding]:
-    """Reads what the installed distributions say of themselves, and what the project imports; imports nothing."""
-    installed = {_canonical(found.name): found.version for found in metadata.distributions()}
-    importing = [path for path in SOURCES.rglob("*.py") if IMPORTS_OTHER.search(path.read_text("utf-8"))]
-    lightnings = judge_lightnings(installed, importing)
-    try:
-        asked = metadata.metadata(PACKAGE)["Requires-Python"], metadata.requires(PACKAGE) or []
-    except metadata.PackageNotFoundError:
-        found = f"{PACKAGE} is not installed, so that nothing says which versions it needs"
-        return [Finding("project", found, "warning", INSTALL), *lightnings]
-    return [*judge(*asked, platform.python_version(), installed), *lightnings]
-
-
-def judge(python_range: str, asked: Iterable[str], python: str, installed: Mapping[str, str]) -> list[Finding]:
-    """Python and packages against their ranges; what only extras ask for matters where it is installed.
-
-    Args:
-        python_range: Such as `>=3.11,<3.14`.
-        asked: Requirements as in PEP 508.
-        python: The version of Python.
-        installed: Versions by canonical name.
-    """
-    from packaging.requirements import Requirement
+def check() -> Iterator[Finding]:
+    """Reads what distributions say of themselves; imports none of them."""
     from packaging.specifiers import SpecifierSet
 
-    findings: list[Finding] = []
-    fitting = [f"python {python}"]
+    python, python_range = platform.python_version(), asked()[0]
     if not SpecifierSet(python_range).contains(python, prereleases=True):
         cure = "make a new environment with a Python of that range"
-        findings = [Finding("python", f"{python}, but the project needs {python_range}", "failed", cure)]
-    for requirement in map(Requirement, asked):
-        name, ranges = requirement.name, requirement.specifier
-        is_needed = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-        version = installed.get(_canonical(name))
-        if version is not None and ranges.contains(version, prereleases=True):
-            fitting += [f"{name} {version}"] if is_needed else []
-        elif is_needed:
-            found = f"{version or 'not installed'}, but the project needs {ranges}"
-            findings.append(Finding(name, found, "failed", INSTALL))
-        elif version is not None and "extra ==" in str(requirement.marker):
-            found = f"{version}, but where {requirement.marker} the project needs {ranges}"
-            findings.append(Finding(name, found, "warning", "if you use that extra, install it again"))
-    return [Finding("packages", ", ".join(fitting)), *findings]
+        yield Finding("python", f"{python}, but {PROJECT} needs {python_range}", "failed", cure)
+    yield from packages(*asked()[1:])
+    yield from lightnings()
 
 
-def judge_lightnings(installed: Mapping[str, str], importing: Iterable[Path]) -> list[Finding]:
+def asked() -> tuple[str, list[str], dict[str, list[str]]]:
+    """The range of Python, the requirements, and those of extras: of `pyproject.toml`, or of the installed wheel."""
+    if PYPROJECT.exists():
+        project = tomllib.loads(PYPROJECT.read_text("utf-8"))["project"]
+        return project["requires-python"], project["dependencies"], project.get("optional-dependencies", {})
+    return metadata.metadata(PACKAGE)["Requires-Python"], metadata.requires(PACKAGE) or [], {}
+
+
+def packages(lines: list[str], extras: dict[str, list[str]]) -> Iterator[Finding]:
+    """What does not fit the project, an extra that is wholly installed, or a package that one of them needs."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    fitting = [f"python {platform.python_version()}"]
+    wanted = [(PROJECT, INSTALL, line) for line in lines]
+    for extra, lines in extras.items():
+        if all(installed(Requirement(line).name) for line in lines):
+            cure = f"if you use {extra}: pip install -c constraints.txt -e '.[{extra}]'"
+            wanted += [(f"the extra {extra}", cure, line) for line in lines]
+    seen: set[str] = set()
+    for asker, cure, line in wanted:  # which grows
+        requirement = Requirement(line)
+        if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        name, ranges, version = canonicalize_name(requirement.name), requirement.specifier, installed(requirement.name)
+        if version is None or not ranges.contains(version, prereleases=True):
+            found = f"{version or 'not installed'}, but {asker} needs {ranges or 'it'}"
+            yield Finding(name, found, "failed" if asker == PROJECT else "warning", cure)
+            continue
+        if asker == PROJECT:
+            fitting.append(f"{name} {version}")
+        if name not in seen:
+            seen.add(name)
+            wanted += [(name, INSTALL, line) for line in metadata.requires(name) or []]
+    yield Finding("packages", ", ".join(fitting))
+
+
+def installed(name: str) -> str | None:
+    """The version of a distribution."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def lightnings() -> Iterator[Finding]:
     """`lightning` brings `pytorch-lightning` with it: the same classes twice, and neither knows the other's."""
-    own, other = installed.get("lightning"), installed.get("pytorch-lightning")
-    findings = [
-        Finding(
-            "two Lightnings",
-            f"{path} imports pytorch_lightning, whose modules are none to the Trainer of lightning",
-            "failed",
-            "import lightning.pytorch there instead",
-        )
-        for path in importing
-    ]
+    for path in SOURCES.rglob("*.py"):
+        if IMPORTS_OTHER.search(path.read_bytes()):
+            found = f"{path} imports pytorch_lightning, whose modules are none to the Trainer of lightning"
+            yield Finding("two Lightnings", found, "failed", "import lightning.pytorch there instead")
+    own, other = installed("lightning"), installed("pytorch-lightning")
     if own and other and own != other:
         found = f"lightning {own} beside pytorch-lightning {other}"
-        findings.append(Finding("two Lightnings", found, "warning", f"pip install pytorch-lightning=={own}"))
-    return findings
-
-
-def _canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+        yield Finding("two Lightnings", found, "warning", f"pip install pytorch-lightning=={own}")
