@@ -20,11 +20,13 @@ def check() -> Iterator[Finding]:
     """Reads what distributions say of themselves; imports none of them."""
     from packaging.specifiers import SpecifierSet
 
-    python, python_range = platform.python_version(), asked()[0]
-    if not SpecifierSet(python_range).contains(python, prereleases=True):
+    python_range, lines, extras = asked()
+    if SpecifierSet(python_range).contains(python := platform.python_version(), prereleases=True):
+        yield Finding("python", python)
+    else:
         cure = "make a new environment with a Python of that range"
         yield Finding("python", f"{python}, but {PROJECT} needs {python_range}", "failed", cure)
-    yield from packages(*asked()[1:])
+    yield from packages(lines, extras)
     yield from lightnings()
 
 
@@ -41,12 +43,12 @@ def packages(lines: list[str], extras: dict[str, list[str]]) -> Iterator[Finding
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
-    fitting = [f"python {platform.python_version()}"]
+    fitting: list[str] = []
     wanted = [(PROJECT, INSTALL, line) for line in lines]
-    for extra, lines in extras.items():
-        if all(installed(Requirement(line).name) for line in lines):
+    for extra, more in extras.items():
+        if all(installed(Requirement(line).name) for line in more):
             cure = f"if you use {extra}: pip install -c constraints.txt -e '.[{extra}]'"
-            wanted += [(f"the extra {extra}", cure, line) for line in lines]
+            wanted += [(f"the extra {extra}", cure, line) for line in more]
     seen: set[str] = set()
     for asker, cure, line in wanted:  # which grows
         requirement = Requirement(line)
