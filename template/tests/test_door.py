@@ -123,6 +123,13 @@ def test_runs_takes_one_folder(door: Door) -> None:
     assert door.complaint("runs", "status=failed").startswith("status=failed is no folder: ")
 
 
+def test_other_ranks_leave_a_command_to_rank_0(door: Door) -> None:
+    done = door("runs", RANK="2", WORLD_SIZE="4", LOCAL_RANK="2", MASTER_ADDR="node-1")
+    assert (done.returncode, done.stdout) == (0, "")
+    cure = "if there is no other, type: unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR"
+    assert done.stderr == f"rank 2 of 4 leaves runs to rank 0; {cure}\n"
+
+
 def test_the_config_is_shown_without_torch(door: Door) -> None:
     done = door("train", "--cfg", "job", *TOY, "optimizer.lr=0.25")
     assert done.returncode == 0, done.stderr

@@ -18,6 +18,7 @@ def show(finding: Finding) -> None:
     if not sys.stdout.isatty() or find_spec("rich") is None:
         start = f"{finding.status:<{WIDTHS[0]}}  {finding.name:<{WIDTHS[1]}}  "
         sys.stdout.write(f"{start}{finding.found}\n" + (f"{' ' * len(start)}{cure}\n" if cure else ""))
+        sys.stdout.flush()  # who pipes it into a file may follow that
         return
     from rich.console import Console
     from rich.table import Table
