@@ -98,7 +98,7 @@ def warn_of_probabilities(outputs: Tensor) -> None:
 
 
 def say_first_loss(loss: Tensor, outputs: Tensor, targets: Tensor) -> None:
-    """Compares the loss of untrained weights with ln(classes), that of guessing; warns from a difference of 2 %.
+    """Compares the loss of untrained weights with ln(classes), that of guessing; warns where it is 2 % higher.
 
     Says nothing where outputs `[B, classes, ...]` and targets `[B, ...]` are not those of a classification. Label
     smoothing and class weights do not change the loss of guessing.
@@ -110,10 +110,10 @@ def say_first_loss(loss: Tensor, outputs: Tensor, targets: Tensor) -> None:
     classes, found = outputs.shape[1], float(loss)
     guessing = math.log(classes)
     facts = f"first loss {found:.4f}, that of guessing is ln({classes}) = {guessing:.4f}"
-    if math.isfinite(found) and abs(found / guessing - 1) > 0.02:
+    if 1.02 * guessing < found < math.inf:
         log.warning(
             "%s: look at the initialisation, a small last layer with zero bias begins there (engine.initialisation)",
             facts,
         )
     else:
-        log.info(facts)
+        log.info("%s", facts)

@@ -75,9 +75,7 @@ def peaks(events: Iterable[dict[str, Any]], on_gpu: bool) -> list[tuple[str, int
         if kind == 0:
             inside.append(what)
         elif kind == 2:
-            inside.reverse()
-            inside.remove(what)
-            inside.reverse()
+            del inside[len(inside) - 1 - inside[::-1].index(what)]
         else:
             if level is None:
                 level = what["Total Allocated"] - what["Bytes"]

@@ -1,14 +1,13 @@
 """One batch learned by heart (`debug=overfit`), or what to look at."""
 
 import logging
-import math
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 from torch import nn
 
-from .errors import RunFailed
+from .errors import RunFailed, UserError
 
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
@@ -19,44 +18,52 @@ class LearnedByHeart(Callback):
     """Stops as soon as the mean training loss of an epoch is below the threshold.
 
     Args:
-        threshold: The loss to reach.
+        threshold: The loss to reach, above 0.
 
     Raises:
         RunFailed: at the end, if it was not reached, with what to look at.
     """
 
     def __init__(self, threshold: float = 0.01) -> None:
+        if not threshold > 0:
+            raise ValueError(f"threshold must be above 0 (got {threshold})")
         self.threshold = threshold
         self.losses: list[float] = []
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.losses.append(float(trainer.callback_metrics.get("train/loss", math.nan)))
+        if "train/loss" not in trainer.callback_metrics:
+            return
+        self.losses.append(float(trainer.callback_metrics["train/loss"]))
         if self.losses[-1] < self.threshold:
             trainer.should_stop = True
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if not self.losses:
+        steps = trainer.global_step
+        if not steps:
             return
+        if not self.losses:
+            raise UserError(f"debug=overfit looks at train/loss, which {type(pl_module).__name__} does not log: log it")
         last = self.losses[-1]
         if last < self.threshold:
-            log.info("overfit    the batch is learned by heart: train/loss %.4f after %d steps", last, len(self.losses))
+            log.info("overfit    the batch is learned by heart: train/loss %.4f after %d steps", last, steps)
             return
-        found = "\n".join(f"  {line}" for line in suspects(pl_module, self.losses))
+        rates = [group["lr"] for optimizer in trainer.optimizers for group in optimizer.param_groups]
+        found = "\n".join(f"  {line}" for line in suspects(pl_module, self.losses, max(rates)))
         raise RunFailed(
-            f"the batch is not learned by heart: train/loss is {last:.4f} after {len(self.losses)} steps, "
+            f"the batch is not learned by heart: train/loss is {last:.4f} after {steps} steps, "
             f"{self.threshold} was to be reached; look at, in this order,\n{found}",
             "failed",
             {"train_loss": last},
         )
 
 
-def suspects(module: nn.Module, losses: list[float]) -> list[str]:
-    """What keeps a loss from falling, as far as it can be seen from the module and the course of the loss."""
-    lines = ["data: does each sample have its own label? A picture of the batch: the command preview"]
+def suspects(module: nn.Module, losses: list[float], lr: float) -> list[str]:
+    """What keeps a loss from falling, as far as module, course of the loss and learning rate tell."""
+    lines = ["data: are the labels right, and the same in every step? The command preview draws a batch"]
     for part in module.modules():
         if isinstance(part, nn.CrossEntropyLoss) and (smoothing := part.label_smoothing):
             classes = getattr(module, "num_classes", None)
-            floor = f", the loss stays above {least_loss(smoothing, classes):.3f}" if classes else ""
+            floor = f", the loss stays above {least_loss(smoothing, classes):.3f}" if isinstance(classes, int) else ""
             lines.append(f"label smoothing: it is {smoothing}{floor}; type model.label_smoothing=0")
     if dropping := [name for name, part in module.named_modules() if isinstance(part, DROPOUTS) and part.p > 0]:
         lines.append(f"dropout: it is on in {_some(dropping)}; switch it off, as in model.net.dropout=0")
@@ -65,7 +72,9 @@ def suspects(module: nn.Module, losses: list[float]) -> list[str]:
     quarter = max(1, len(losses) // 4)
     earlier, later = losses[-2 * quarter : -quarter] or losses[:1], losses[-quarter:]
     falls = sum(later) / len(later) < 0.9 * sum(earlier) / len(earlier)
-    if falls:
+    if not lr:
+        lines.append("learning rate: it is 0; type optimizer.lr=0.001")
+    elif falls:
         lines.append("length: the loss still falls; type trainer.max_epochs=1000")
     else:
         lines.append("learning rate: the loss does not fall any more; try optimizer.lr ten times larger and smaller")

@@ -11,15 +11,15 @@ ACTIONS = {
     "training_step": "forward",
     "backward": "backward",
     "optimizer_step": "optimizer",
-    "val_next": "validation",
-    "validation_step": "validation",
 }
 
 
 class PhaseProfiler(Profiler):
-    """Tells a subclass when a phase ends: data, forward, backward, optimizer, validation, callbacks, epochs, or the loop.
+    """Tells a subclass when a phase of the training ends.
 
-    Callbacks are those of a step; what others do at the ends of epochs and trainings, such as saving, is epochs. A phase inside of another one interrupts it: an optimizer step contains forward and backward, and is what is left.
+    `data`, `forward`, `backward` and `optimizer` are parts of a step; `callbacks` is what callbacks do in one, `loop`
+    what is left. `validation` is all of a validation, and `epochs` what callbacks do between steps, such as saving.
+    A phase inside of another one interrupts it: an optimizer step contains forward and backward.
 
     Args:
         dirpath: The run directory.
@@ -27,7 +27,8 @@ class PhaseProfiler(Profiler):
 
     def __init__(self, dirpath: str) -> None:
         super().__init__(dirpath=dirpath)
-        self.phases = ["loop"]
+        self.phases = ["loop"]  # the one that goes on is the last, those that it interrupts come before it
+        self.is_validating = False
         self.steps = 0
 
     def ended(self, phase: str) -> None:
@@ -38,11 +39,7 @@ class PhaseProfiler(Profiler):
 
     def start(self, action_name: str) -> None:
         self.ended(self.phases[-1])
-        action = action_name.rpartition(".")[2]
-        if action_name.startswith("[Callback]"):
-            self.phases.append("callbacks" if action in STEP_HOOKS else "epochs")
-        else:
-            self.phases.append(ACTIONS.get(action, self.phases[-1]))
+        self.phases.append(self._phase(action_name))
 
     def stop(self, action_name: str) -> None:
         self.ended(self.phases.pop())
@@ -50,3 +47,14 @@ class PhaseProfiler(Profiler):
             self.steps += 1
             if self.steps == WARM_UP:
                 self.warmed_up()
+
+    def _phase(self, action_name: str) -> str:
+        action = action_name.rpartition(".")[2]
+        is_callback = action_name.startswith("[Callback]")
+        if action in ("on_validation_start", "on_validation_end"):
+            self.is_validating = action == "on_validation_start"
+        if is_callback and action not in STEP_HOOKS:
+            return "epochs"
+        if self.is_validating or action == "val_next":
+            return "validation"
+        return "callbacks" if is_callback else ACTIONS.get(action, self.phases[-1])

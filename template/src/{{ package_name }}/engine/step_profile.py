@@ -1,9 +1,11 @@
 """Where the time of a step goes (`debug=profile`)."""
 
 import logging
+import math
 import time
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ from torch.profiler import ProfilerActivity, profile
 from .path_options import short
 from .phases import WARM_UP, PhaseProfiler
 
-MOST = 10
+MOST = 10  # operations in the table
+MEASURED = 20  # steps that say enough
 SHOWN = ("data", "forward", "backward", "optimizer", "callbacks", "loop")
+TOO_SHORT = "no step was measured: the first %d are left out, and there were %d; type trainer.max_epochs=%d"
 
 log = logging.getLogger(__name__)
 
@@ -48,14 +52,19 @@ class StepProfile(PhaseProfiler):
 
     def describe(self) -> None:
         """Prints the shares of the phases and the most expensive operations; writes the trace."""
-        if self.operations is None:
-            return
         operations, self.operations = self.operations, None
-        operations.stop()
+        steps, self.steps = self.steps, 0  # a test that follows has none
+        if operations is not None:
+            operations.stop()
+        if operations is None or steps <= WARM_UP:
+            if steps and self.local_rank == 0:
+                epochs = math.ceil((WARM_UP + MEASURED) / steps)
+                log.warning(TOO_SHORT, WARM_UP, steps, epochs)
+            return
         trace = Path(str(self.dirpath)) / f"profile{self.local_rank or ''}.json"
         operations.export_chrome_trace(str(trace))
         if self.local_rank == 0:
-            lines = [*phase_lines(self.seconds, self.steps - WARM_UP), ""]
+            lines = [*phase_lines(self.seconds, steps - WARM_UP), ""]
             lines += operation_lines(operations.key_averages(), torch.cuda.is_initialized())
             for line in lines:
                 log.info("%s", line)
@@ -64,9 +73,10 @@ class StepProfile(PhaseProfiler):
 
 def phase_lines(seconds: Mapping[str, float], steps: int) -> list[str]:
     """What a step of the training takes and how its phases share that; what lies between epochs is left out."""
-    training = {phase: time for phase, time in seconds.items() if phase in SHOWN}
-    total = sum(training.values())
-    shares = "  ".join(f"{phase} {100 * training.get(phase, 0.0) / total:.0f} %" for phase in SHOWN)
+    times = [seconds.get(phase, 0.0) for phase in SHOWN]
+    total = sum(times)
+    ends = [0, *(round(100 * end / total) for end in accumulate(times))]  # so that the shares sum to 100
+    shares = "  ".join(f"{phase} {end - begin} %" for phase, (begin, end) in zip(SHOWN, pairwise(ends), strict=True))
     return [f"profile    {steps} steps of {1000 * total / steps:.2f} ms", f"share      {shares}"]
 
 
