@@ -114,6 +114,6 @@ def cure(workers: int, cores: int, augmenting: float, spread: float, prefetch: i
     if workers and spread > 2 * workers:
         return f"it comes in bursts, which more batches loaded ahead even out: type data.prefetch_factor={4 * prefetch}"
     return (
-        f"all {cores} cores load already: decode and resize the samples once, keep them on a faster disk or in memory, "
+        "no core is left to load with: decode and resize the samples once, keep them on a faster disk or in memory, "
         "and augment whole batches on the device (augment_batch) instead of single samples in the dataset"
     )

@@ -170,7 +170,7 @@ def draw(rows: Rows) -> Figure:
     names = [name for name in rows if len(rows) <= MOST_ROWS or _is_weight(name)]
     figure = Figure(figsize=(11, min(1.6 + 0.24 * len(names), 400)), layout="constrained")
     norms, updates = figure.subplots(1, 2, sharey=True)
-    entries = {}
+    entries: dict[str, Any] = {}
     for place, axes in enumerate((norms, updates)):
         _draw_values(axes, {name: rows[name][place] for name in names})
         axes.set_xscale("log")
@@ -191,5 +191,5 @@ def _draw_values(axes: Axes, values: dict[str, float]) -> None:
         if points := [(value, y) for value, y, is_weight in there if is_weight == are_weights]:
             axes.plot(*zip(*points, strict=True), "o", color=colour, label=label)
     if absent := [y for y, value in enumerate(values.values()) if not value > 0]:
-        edge = axes.get_yaxis_transform()
-        axes.plot([0] * len(absent), absent, "X", color="#c0392b", label="none, or 0", transform=edge, clip_on=False)
+        edge = {"transform": axes.get_yaxis_transform(), "clip_on": False, "zorder": 3}
+        axes.plot([0] * len(absent), absent, "X", color="#c0392b", label="none, or 0", **edge)
