@@ -148,7 +148,7 @@ def _weights(train: SplitFacts, num_classes: int | None) -> list[float]:
 
 
 def _name(class_names: Sequence[str], label: int) -> str:
-    return str(class_names[label]) if 0 <= label < len(class_names) else str(label)
+    return class_names[label] if 0 <= label < len(class_names) else str(label)
 
 
 def _cells(batch: Any, count: int, name: Name) -> tuple[list[Tensor], list[str]]:
