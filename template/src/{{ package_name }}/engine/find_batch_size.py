@@ -1,15 +1,17 @@
 """Finds the largest batch size that fits into the memory of a device."""
 
 import logging
+import os
 from collections.abc import Callable, Iterable, Sized
 
 from lightning.pytorch.utilities.memory import garbage_collection_cuda, is_oom_error
 from omegaconf import DictConfig
 
 from . import batch_size
+from .cgroups import memory_limit
 from .errors import JobFailed, UserError
 from .finder import Rehearsal, rehearsal, training_line
-from .out_of_memory import explain, is_out_of_memory
+from .out_of_memory import explain, is_out_of_memory, peak_of_process
 
 COMMAND = "find_batch_size"
 STEPS = 3  # with each size; from the second on, all is there that a training keeps
@@ -33,6 +35,7 @@ def find_batch_size(composed: DictConfig, words: Iterable[str]) -> int:
     """
     _check(composed)
     with rehearsal(composed, COMMAND) as training:
+        _set_up_once(training)
         limit, bound = _limit(training, composed["max_size"])
         refused: dict[int, str] = {}
         fits, start, trials = _trial(training, refused), composed["start"], composed["max_trials"]
@@ -45,7 +48,7 @@ def find_batch_size(composed: DictConfig, words: Iterable[str]) -> int:
         if composed["mode"] == "binsearch" and refused:
             found = max(1, int(found * (1 - composed["margin"])))
         log.info("largest    %d samples%s", found, f": {bound}" if found == limit else "")
-        if training.devices.kind == "cpu":
+        if training.device.kind == "cpu":
             log.info("           (the memory of a CPU ends late: what fits there need not fit a GPU, nor be fast)")
         _say_what_becomes_of_the_rate(training, found)
     log.info("\n%s", training_line(COMMAND, f"data.batch_size={found}", words))
@@ -79,13 +82,19 @@ def search(fits: Callable[[int], bool], start: int, limit: int, trials: int, bis
 def _trial(training: Rehearsal, refused: dict[int, str]) -> Callable[[int], bool]:
     """Trains a few steps with a size; `refused` gets what the memory says to those that do not fit."""
     accumulate = min(2, training.accumulate)  # two batches keep gradients as more do
+    on_cpu, base, good = training.device.kind == "cpu", peak_of_process(), list[int]()
 
     def fits(size: int) -> bool:
+        if on_cpu and good and (needs := base + (peak_of_process() - base) * size / max(good)) > _memory() / 2:
+            refused[size] = f"some {needs / 1e9:.1f} GB are more than half of this machine's memory"
+            log.info("%7d    is not tried: %s", size, refused[size])
+            return False
         garbage_collection_cuda()  # what the last size left
         training.data.batch_size = size
         trainer = training.trainer(max_steps=STEPS, accumulate_grad_batches=accumulate)
         try:
             trainer.fit(training.module, training.data)
+            good.append(size)
         except Exception as error:
             if not (is_out_of_memory(error) or is_oom_error(error)):
                 raise
@@ -96,27 +105,37 @@ def _trial(training: Rehearsal, refused: dict[int, str]) -> Callable[[int], bool
     return fits
 
 
+def _memory() -> float:
+    """Bytes of this machine, or of the container; a CPU that has none left ends the process without a word."""
+    return min(memory_limit(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def _set_up_once(training: Rehearsal) -> None:
+    """Prepares the data as the first of several Trainers would, and keeps the others from doing it again."""
+    data = training.data
+    data.trainer = training.trainer()
+    data.prepare_data()
+    data.setup("fit")
+    data.__dict__.update(prepare_data=lambda: None, setup=lambda stage: None)
+
+
 def _limit(training: Rehearsal, max_size: int) -> tuple[int, str]:
     """The largest size to try, and why no larger one."""
-    training.data.prepare_data()
-    training.data.setup("fit")
-    training.data.prepare_data = training.data.setup = lambda stage="": None  # type: ignore[method-assign]
-    samples, parts = training.data.train_set, training.accumulate
-    assert isinstance(samples, Sized)
-    if max_size <= len(samples) // parts:
+    samples, parts = getattr(training.data, "train_set", None), training.accumulate
+    if not isinstance(samples, Sized) or max_size <= (most := len(samples) // parts):
         return max_size, "max_size allows no more"
-    if parts > len(samples):
+    if not most:
         raise UserError(
-            f"a step takes {parts} batches, and the training set has {len(samples)} samples: accumulate fewer"
+            f"a step takes {parts} batches, and the training set has {len(samples)} samples: lower "
+            "trainer.accumulate_grad_batches or trainer.devices"
         )
-    return len(
-        samples
-    ) // parts, f"{'a step' if parts == 1 else f'a step of {parts} batches'} takes the whole training set"
+    step = "a step" if parts == 1 else f"a step of {parts} batches"
+    return most, f"{step} takes the whole training set"
 
 
 def _say_what_becomes_of_the_rate(training: Rehearsal, found: int) -> None:
     config = {**training.config, "data": {**training.config["data"], "batch_size": found}}
-    _, facts = batch_size.apply(config, training.world_size)
+    _, facts = batch_size.apply(config, training.devices.world_size)
     scaling = config.get("optimizer_scaling")
     for line in batch_size.header_lines(config, facts):
         log.info(line)

@@ -3,7 +3,7 @@
 import functools
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,12 +15,14 @@ from .errors import JobFailed, UserError
 from .finder import Rehearsal, rehearsal, training_line
 from .learning_rate_curve import Curve, draw, fit_curve
 from .module import TrainingModule
+from .path_options import short
 
 COMMAND = "find_lr"
 FEWEST_STEPS = 50
 LEAST_RATIO = 10  # of the largest rate to the smallest
 FIRST = 10  # steps that tell how large losses are before they explode
 EXPLODED = 10  # times as large
+NOTHING = "the first batch has no finite loss (`preview` shows the batch)"
 CLEAR = 4  # standard deviations of the noise, by which a loss that is noise alone falls in less than 1 % of cases
 
 log = logging.getLogger(__name__)
@@ -44,20 +46,24 @@ def find_lr(composed: DictConfig, words: Iterable[str]) -> float:
     with rehearsal(composed, COMMAND) as training:
         log.info("batch      %s samples a step", training.facts["global_batch_size"])
         losses = _range_test(training, low, high, steps)
-        lr_key = "optimizer.lr" if "lr" in (training.config["model"].get("optimizer") or {}) else "+optimizer.lr"
+        optimizer = training.config["model"].get("optimizer")
         factor = training.facts.get("learning_rate", {"factor": 1.0})["factor"]
     curve = fit_curve(list(losses), list(losses.values())) if len(losses) > FIRST else None
     suggestion = None if curve is None or curve.fall <= CLEAR * curve.noise else float(curve.rates[curve.steepest])
     if curve is not None:
         _save(curve, suggestion, file)
     if curve is None or suggestion is None:
-        raise JobFailed(_why_none(curve, low, high, steps))
+        raise JobFailed("no learning rate to suggest: " + (_why_none(curve, low, high, steps) if losses else NOTHING))
     log.info("suggested  %.3g, where the loss falls fastest", suggestion)
     if factor != 1:
         log.info("lr         %.3g × %.4g of optimizer_scaling are %.3g", suggestion / factor, factor, suggestion)
     if curve.best == len(curve.rates) - 1:
         log.info("the loss still falls at the largest rate: max_lr=%g looks further", high * 10)
-    log.info("\n%s", training_line(COMMAND, f"{lr_key}={suggestion / factor:.3g}", words))
+    if optimizer is None:
+        log.info("no option sets it: give it to the module's own configure_optimizers")
+    else:
+        lr_key = "optimizer.lr" if "lr" in optimizer else "+optimizer.lr"
+        log.info("\n%s", training_line(COMMAND, f"{lr_key}={suggestion / factor:.3g}", words))
     return suggestion
 
 
@@ -77,7 +83,11 @@ def _range_test(training: Rehearsal, low: float, high: float, steps: int) -> dic
     """The loss of each step by its learning rate, until it explodes."""
     losses: dict[float, list[float]] = {}
     trainer = training.trainer(max_steps=steps)
-    _record(training.module, losses)
+
+    def rate_of(step: int) -> float:
+        return low * (high / low) ** ((step + 1) / steps if step else 0)  # Lightning (2.6.6) leaves out the second rate
+
+    _record(training.module, losses, rate_of)
     Tuner(trainer).lr_find(
         training.module,
         datamodule=training.data,
@@ -91,16 +101,24 @@ def _range_test(training: Rehearsal, low: float, high: float, steps: int) -> dic
     return {rate: loss for rate, loss in means.items() if math.isfinite(loss)}
 
 
-def _record(module: TrainingModule, losses: dict[float, list[float]]) -> None:
-    """Keeps what Lightning does not: the losses as they are, of every accumulated batch."""
+def _record(module: TrainingModule, losses: dict[float, list[float]], rate_of: Callable[[int], float]) -> None:
+    """Keeps what Lightning does not: the losses as they are, of every accumulated batch.
+
+    From then on, a step with another rate than `rate_of` raises UserError.
+    """
     training_step = module.training_step
 
     @functools.wraps(training_step)
     def record(*batch: Any, **more: Any) -> Any:
+        rate = float(module.trainer.optimizers[0].param_groups[0]["lr"])
+        if not math.isclose(rate, wanted := rate_of(step := module.trainer.global_step), rel_tol=1e-6):
+            raise UserError(
+                f"{type(module).__name__} sets the learning rate itself, or optimizes by hand: leave that out for "
+                f"{COMMAND} (step {step + 1} has {rate:.3g} instead of {wanted:.3g})"
+            )
         outcome = training_step(*batch, **more)
         loss = outcome["loss"] if isinstance(outcome, Mapping) else outcome
         if loss is not None:
-            rate = module.trainer.optimizers[0].param_groups[0]["lr"]
             losses.setdefault(rate, []).append(loss.item())
             module.trainer.should_stop |= _exploded(list(losses.values()))
         return outcome
@@ -115,17 +133,18 @@ def _exploded(losses: list[list[float]]) -> bool:
 
 def _save(curve: Curve, suggestion: float | None, file: Path) -> None:
     try:
-        draw(curve, suggestion, file)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draw(curve, suggestion).savefig(file)
     except OSError as error:
         raise UserError(f"{file} cannot be written: {error.strerror}") from error
-    log.info("picture    %s", file)
+    log.info("picture    %s", short(file))
 
 
 def _why_none(curve: Curve | None, low: float, high: float, steps: int) -> str:
     if curve is None or curve.explodes < steps / 4:
-        return f"no learning rate to suggest: the loss only rises from min_lr={low:g} on, try min_lr={low / 1000:g}"
+        return f"the loss only rises from min_lr={low:g} on, try min_lr={low / 1000:g}"
     larger = f"max_lr={high * 10:g}, " if curve.explodes == steps else ""
     return (
-        f"no learning rate to suggest: up to {curve.rates[-1]:.3g} the loss falls by no more than its noise, try "
+        f"up to {curve.rates[-1]:.3g} the loss falls by no more than its noise, try "
         f"{larger}steps={steps * 4}, a larger data.batch_size, or `train debug=overfit`"
     )

@@ -12,6 +12,7 @@ from typing import Any
 import lightning.pytorch as lightning
 from lightning.pytorch import Trainer
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.utilities.seed import isolate_rng
 from omegaconf import DictConfig
 
 from . import batch_size, init_from, logs, network, out_of_memory, strategy
@@ -39,8 +40,8 @@ class Rehearsal:
     Attributes:
         config: As it was composed.
         facts: Batch sizes and learning rates that the training would have, from `engine.batch_size`.
-        devices: The one that is used.
-        world_size: The devices that the training would use.
+        devices: Those of the training.
+        device: The first of them, which is used.
         precision: Lightning's name of it.
         folder: For temporary files.
         data, module: Built as for the training, without a learning-rate schedule.
@@ -49,7 +50,7 @@ class Rehearsal:
     config: Config
     facts: dict[str, Any]
     devices: Devices
-    world_size: int
+    device: Devices
     precision: str
     folder: str
     data: DataModule
@@ -58,19 +59,19 @@ class Rehearsal:
     @property
     def accumulate(self) -> int:
         """Batches of an optimizer step on all devices, which the one device has to itself."""
-        return int(self.config["trainer"].get("accumulate_grad_batches", 1)) * self.world_size
+        return int(self.config["trainer"].get("accumulate_grad_batches", 1)) * self.devices.world_size
 
     def trainer(self, **arguments: Any) -> Trainer:
         """A Trainer with the config's arguments but for what ends, validates or records a training."""
         given = {key: value for key, value in self.config["trainer"].items() if key not in DECIDED}
         decided: dict[str, Any] = {
-            "accelerator": self.devices.kind,
-            "devices": 1 if self.devices.kind == "cpu" else list(self.devices.indices),
-            "strategy": strategy.make_strategy(self.config["strategy"], self.devices, self.precision),
+            "accelerator": self.device.kind,
+            "devices": 1 if self.device.kind == "cpu" else list(self.device.indices),
+            "strategy": strategy.make_strategy(self.config["strategy"], self.device, self.precision),
             "use_distributed_sampler": False,
             "precision": self.precision,
             "deterministic": self.config["seeding"]["deterministic"],
-            "plugins": [strategy.environment(self.devices)],
+            "plugins": [strategy.environment(self.device)],
             "profiler": SilentProfiler(),
             "default_root_dir": self.folder,
             "accumulate_grad_batches": self.accumulate,
@@ -100,34 +101,35 @@ def rehearsal(composed: DictConfig, command: str) -> Generator[Rehearsal]:
     if composed.get("resume") is not None:
         raise UserError(f"{command} begins a training of its own: leave resume out")
     config = plain(composed)
-    chosen = choose(config["trainer"]["accelerator"], config["trainer"]["devices"])
-    world_size = len(chosen.indices) * config["trainer"]["num_nodes"]
-    _refuse_sharding(config, world_size, command)
-    applied, facts = batch_size.apply(config, world_size)
-    device = replace(chosen, indices=chosen.indices[:1])
+    here = choose(config["trainer"]["accelerator"], config["trainer"]["devices"])
+    devices = replace(here, num_nodes=config["trainer"]["num_nodes"])
+    device = replace(here, indices=here.indices[:1])
+    _refuse_sharding(config, devices, command)
+    applied, facts = batch_size.apply(config, devices.world_size)
     precision = choose_precision(config["amp"]["precision"], device.kind)
-    log.info("device     %s%s", device_name(device), f", the first of {world_size}" if world_size > 1 else "")
+    is_one_of = f", the first of {devices.world_size}" if devices.world_size > 1 else ""
+    log.info("device     %s%s", device_name(device), is_one_of)
     log.info("precision  %s", precision)
-    with TemporaryDirectory(prefix=f"{command}-") as folder:
+    with isolate_rng(), TemporaryDirectory(prefix=f"{command}-") as folder:
         config["paths"]["run"] = folder
         parts = _build(applied)
         try:
-            yield Rehearsal(config, facts, device, world_size, precision, folder, *parts)
+            yield Rehearsal(config, facts, devices, device, precision, folder, *parts)
         except MisconfigurationException as error:
             raise mistake("Lightning", error) from error
         except Exception as error:
             if out_of_memory.is_out_of_memory(error):
-                raise out_of_memory.explain(error, config, device) from error
+                raise out_of_memory.explain(error, config, devices) from error
             raise
 
 
-def _refuse_sharding(config: Config, world_size: int, command: str) -> None:
+def _refuse_sharding(config: Config, devices: Devices, command: str) -> None:
     chosen = config["strategy"]
-    if world_size > 1 and ("_target_" in chosen or chosen["name"] == "fsdp"):
+    if devices.world_size > 1 and ("_target_" in chosen or chosen["name"] == "fsdp"):
         name = chosen.get("_target_", "fsdp")
-        nodes = " trainer.num_nodes=1" if config["trainer"]["num_nodes"] > 1 else ""
+        nodes = " trainer.num_nodes=1" if devices.num_nodes > 1 else ""
         raise UserError(
-            f"{command} runs on one device, and strategy {name} shares the network among {world_size}: "
+            f"{command} runs on one device, and strategy {name} shares the network among {devices.world_size}: "
             f"type trainer.devices=1{nodes}"
         )
 

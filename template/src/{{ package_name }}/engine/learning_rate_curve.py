@@ -1,7 +1,6 @@
 """The loss over a learning rate that rises from step to step: where it falls fastest, and its picture."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -75,8 +74,8 @@ def _first(is_so: np.ndarray) -> int:
     return int(is_so.argmax()) if is_so.any() else len(is_so)
 
 
-def draw(curve: Curve, suggestion: float | None, file: Path) -> None:
-    """Draws the losses, the smoothed ones and, where there is one, the suggestion, as PNG."""
+def draw(curve: Curve, suggestion: float | None) -> Figure:
+    """The losses, the smoothed ones and, where there is one, the suggestion."""
     figure = Figure(figsize=(8, 5), dpi=120, layout="constrained")
     axes = figure.subplots()
     axes.plot(curve.rates, curve.losses, color="0.6", linewidth=1, label="loss of a step")
@@ -85,14 +84,12 @@ def draw(curve: Curve, suggestion: float | None, file: Path) -> None:
         axes.axvline(suggestion, color="#d55e00", linestyle="--", label=f"suggested: {suggestion:.3g}")
         axes.plot(suggestion, curve.smooth[curve.steepest], "o", color="#d55e00", markersize=8)
     low, high = curve.losses.min(), curve.losses[: max(curve.best, FIRST)].max()
-    axes.set_ylim(
-        low - 0.05 * (high - low) - TINY, high + 0.3 * (high - low) + TINY
-    )  # what explodes leaves the picture
+    # what explodes leaves the picture
+    axes.set_ylim(low - 0.05 * (high - low) - TINY, high + 0.3 * (high - low) + TINY)
     axes.set_xscale("log")
     axes.set_xlim(curve.rates[0], curve.rates[-1])
     axes.set_xlabel("learning rate")
     axes.set_ylabel("training loss")
     axes.grid(alpha=0.3)
     axes.legend()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file)
+    return figure

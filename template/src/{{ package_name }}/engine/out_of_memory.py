@@ -73,17 +73,21 @@ def _next_things(config: Config, devices: Devices) -> list[tuple[str, str]]:
 
 
 def _report(module: LightningModule) -> str:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     summary = torch.cuda.memory_summary(module.device) if module.device.type == "cuda" else ""
     parameters = {id(parameter): name for name, parameter in module.named_parameters()}
     tensors: list[Any] = [part for part in gc.get_objects() if issubclass(type(part), torch.Tensor) and _bytes(part)]
     tensors.sort(key=_bytes, reverse=True)
-    lines = [summary, f"peak of the process {peak / 1e6:.1f} MB"]
+    lines = [summary, f"peak of the process {peak_of_process() / 1e6:.1f} MB"]
     for title, are_parameters in (("parameters", True), ("other tensors that Python holds", False)):
         lines += ["", f"largest {title}"]
         chosen = [tensor for tensor in tensors if (id(tensor) in parameters) is are_parameters]
         lines += [f"{_size(tensor)}  {parameters.get(id(tensor), '')}".rstrip() for tensor in chosen[:LARGEST]]
     return "\n".join([*lines, ""]).lstrip()
+
+
+def peak_of_process() -> int:
+    """The most memory that this process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _bytes(tensor: torch.Tensor) -> int:
