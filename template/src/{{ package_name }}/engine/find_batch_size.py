@@ -116,7 +116,11 @@ def _set_up_once(training: Rehearsal) -> None:
     data.trainer = training.trainer()
     data.prepare_data()
     data.setup("fit")
-    data.__dict__.update(prepare_data=lambda: None, setup=lambda stage: None)
+    data.__dict__ |= dict.fromkeys(("prepare_data", "setup"), _do_nothing)
+
+
+def _do_nothing(stage: str = "") -> None:
+    pass
 
 
 def _limit(training: Rehearsal, max_size: int) -> tuple[int, str]:

@@ -23,7 +23,6 @@ LEAST_RATIO = 10  # of the largest rate to the smallest
 FIRST = 10  # steps that tell how large losses are before they explode
 EXPLODED = 10  # times as large
 NOTHING = "the first batch has no finite loss (`preview` shows the batch)"
-CLEAR = 4  # standard deviations of the noise, by which a loss that is noise alone falls in less than 1 % of cases
 
 log = logging.getLogger(__name__)
 
@@ -49,9 +48,9 @@ def find_lr(composed: DictConfig, words: Iterable[str]) -> float:
         optimizer = training.config["model"].get("optimizer")
         factor = training.facts.get("learning_rate", {"factor": 1.0})["factor"]
     curve = fit_curve(list(losses), list(losses.values())) if len(losses) > FIRST else None
-    suggestion = None if curve is None or curve.fall <= CLEAR * curve.noise else float(curve.rates[curve.steepest])
+    suggestion = curve.suggestion if curve is not None else None
     if curve is not None:
-        _save(curve, suggestion, file)
+        _save(curve, file)
     if curve is None or suggestion is None:
         raise JobFailed("no learning rate to suggest: " + (_why_none(curve, low, high, steps) if losses else NOTHING))
     log.info("suggested  %.3g, where the loss falls fastest", suggestion)
@@ -131,10 +130,10 @@ def _exploded(losses: list[list[float]]) -> bool:
     return not losses[-1][-1] <= EXPLODED * usual  # nor NaN
 
 
-def _save(curve: Curve, suggestion: float | None, file: Path) -> None:
+def _save(curve: Curve, file: Path) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        draw(curve, suggestion).savefig(file)
+        draw(curve).savefig(file)
     except OSError as error:
         raise UserError(f"{file} cannot be written: {error.strerror}") from error
     log.info("picture    %s", short(file))
@@ -143,6 +142,8 @@ def _save(curve: Curve, suggestion: float | None, file: Path) -> None:
 def _why_none(curve: Curve | None, low: float, high: float, steps: int) -> str:
     if curve is None or curve.explodes < steps / 4:
         return f"the loss only rises from min_lr={low:g} on, try min_lr={low / 1000:g}"
+    if curve.falls:
+        return f"the loss falls fastest at the largest rate, try max_lr={high * 100:g}"
     larger = f"max_lr={high * 10:g}, " if curve.explodes == steps else ""
     return (
         f"up to {curve.rates[-1]:.3g} the loss falls by no more than its noise, try "

@@ -3,7 +3,7 @@
 import logging
 import shlex
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -110,7 +110,8 @@ def rehearsal(composed: DictConfig, command: str) -> Generator[Rehearsal]:
     is_one_of = f", the first of {devices.world_size}" if devices.world_size > 1 else ""
     log.info("device     %s%s", device_name(device), is_one_of)
     log.info("precision  %s", precision)
-    with isolate_rng(), TemporaryDirectory(prefix=f"{command}-") as folder:
+    with closing(ExitStack()) as random_state, TemporaryDirectory(prefix=f"{command}-") as folder:
+        random_state.enter_context(isolate_rng())  # which by itself restores nothing after an error
         config["paths"]["run"] = folder
         parts = _build(applied)
         try:

@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 WINDOW = 0.25  # decades to either side that a line is fitted over, and 3 rates at least
 SLIGHT, LARGE = 0.1, 0.2  # shares of the fall
-FIRST = 10  # losses that the picture always shows
+FIRST = 10  # losses that tell how far they differ by chance, and that the picture always shows
+CLEAR = 4  # standard deviations of the noise, by which a loss that is noise alone falls in less than 1 % of cases
 TINY = 1e-6  # height of the picture of a loss that never changes
 
 
@@ -31,7 +32,8 @@ class Curve:
     def explodes(self) -> int:
         """Where the smoothed loss is first twice what it was before the first step; the number of rates if never."""
         start = self.losses[0]
-        return _first(self.smooth - start > abs(start))
+        by_chance = np.ptp(self.losses[:FIRST])  # a noisy loss may begin small
+        return _first(self.smooth - start > max(abs(start), by_chance))
 
     @property
     def best(self) -> int:
@@ -46,6 +48,21 @@ class Curve:
     def steepest(self) -> int:
         """Where it falls fastest, before it is least."""
         return int(self.slopes[: self.best + 1].argmin())
+
+    @property
+    def suggestion(self) -> float | None:
+        """The rate at which it falls fastest, if the fall is clear and lies within the rates."""
+        return float(self.rates[self.steepest]) if self.falls and not self.is_cut_off else None
+
+    @property
+    def falls(self) -> bool:
+        """Whether it falls by more than its noise."""
+        return self.fall > CLEAR * self.noise
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether it falls fastest where the rates end, and might fall faster beyond."""
+        return self.best == len(self.rates) - 1 and self.rates[-1] < 10**WINDOW * self.rates[self.steepest]
 
     @property
     def fall(self) -> float:
@@ -74,13 +91,13 @@ def _first(is_so: np.ndarray) -> int:
     return int(is_so.argmax()) if is_so.any() else len(is_so)
 
 
-def draw(curve: Curve, suggestion: float | None) -> Figure:
+def draw(curve: Curve) -> Figure:
     """The losses, the smoothed ones and, where there is one, the suggestion."""
     figure = Figure(figsize=(8, 5), dpi=120, layout="constrained")
     axes = figure.subplots()
     axes.plot(curve.rates, curve.losses, color="0.6", linewidth=1, label="loss of a step")
     axes.plot(curve.rates, curve.smooth, color="#0072b2", linewidth=2, label="smoothed")
-    if suggestion is not None:
+    if (suggestion := curve.suggestion) is not None:
         axes.axvline(suggestion, color="#d55e00", linestyle="--", label=f"suggested: {suggestion:.3g}")
         axes.plot(suggestion, curve.smooth[curve.steepest], "o", color="#d55e00", markersize=8)
     low, high = curve.losses.min(), curve.losses[: max(curve.best, FIRST)].max()
