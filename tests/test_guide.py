@@ -53,6 +53,27 @@ def test_the_commands_for_many_devices_work(render: Callable[..., Path], tmp_pat
     ]
 
 
+@pytest.mark.long
+def test_the_commands_against_a_training_that_goes_wrong_work(render: Callable[..., Path], tmp_path: Path) -> None:
+    project = render(project_name="Wave Tank", logger="csv")
+    name = package(project)
+    page = (project / "docs/diagnosis.md").read_text(encoding="utf-8")
+    commands = "".join(re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)).splitlines()
+    assert len(commands) == 10
+    outputs = {}
+    for line in commands:
+        program, *words = shlex.split(line)
+        assert program == name.replace("_", "-")
+        outputs[words[-1]] = python(project, "-m", name, *words, cwd=tmp_path)
+    assert (tmp_path / "preview/batch.png").exists()
+    assert (tmp_path / "find_lr/learning_rate.png").exists()
+    assert len(list(tmp_path.glob("runs/debug/*/gradients.png"))) == 1
+    assert re.search(r"^\S.*optimizer\.lr=[\d.e-]+$", outputs["find_lr"], re.MULTILINE)
+    assert re.search(r"^\S.*data\.batch_size=\d+", outputs["find_batch_size"], re.MULTILINE)
+    statuses = [json.loads(path.read_text(encoding="utf-8"))["status"] for path in tmp_path.glob("runs/*/*/run.json")]
+    assert set(statuses) == {"finished"}
+
+
 def test_the_tour_names_every_file_of_the_engine(render: Callable[..., Path]) -> None:
     project = render()
     tour = (project / "docs/tour.md").read_text(encoding="utf-8")
