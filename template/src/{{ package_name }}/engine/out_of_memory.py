@@ -36,7 +36,8 @@ class MemoryReport(Callback):
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether a device, or the CPU, has no memory left; on the CPU torch raises a plain RuntimeError."""
-    on_cpu = isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    says = str(error) if isinstance(error, RuntimeError) else ""
+    on_cpu = "can't allocate memory" in says or says == "could not create a primitive"  # of oneDNN
     return on_cpu or isinstance(error, (torch.OutOfMemoryError, MemoryError))
 
 
