@@ -1,5 +1,7 @@
 """The phases of a training, as Lightning's profiler hooks tell them."""
 
+import os
+
 from lightning.pytorch.profilers import Profiler
 
 from .fast_loop import STEP_HOOKS
@@ -12,6 +14,8 @@ ACTIONS = {
     "backward": "backward",
     "optimizer_step": "optimizer",
 }
+
+os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # or torch's profiler announces that it begins and ends
 
 
 class PhaseProfiler(Profiler):
