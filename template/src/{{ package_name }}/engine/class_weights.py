@@ -1,11 +1,12 @@
 """A loss in which the samples of rare classes may count more."""
 
-import math
 from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+LEAST = 1e-6  # with the largest weight its inverse, single precision keeps both
 
 
 class ClassWeightedLoss(nn.CrossEntropyLoss):
@@ -64,6 +65,9 @@ def _checked(weights: Sequence[float], num_classes: int) -> list[float]:
         found = f"{len(weights)} numbers" if isinstance(weights, (list, tuple)) else repr(weights)
         raise ValueError(f"class_weights must be null or {num_classes} numbers, one for each class (got {found})")
     for label, weight in enumerate(weights):
-        if not isinstance(weight, (int, float)) or not 0 < weight < math.inf:
-            raise ValueError(f"class_weights must be numbers above 0 (got {weight!r} for class {label})")
+        is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
+        if not is_number or not LEAST <= weight <= 1 / LEAST:
+            raise ValueError(
+                f"class_weights must be numbers above 0, from {LEAST:g} to {1 / LEAST:g} (got {weight!r} for class {label})"
+            )
     return [float(weight) for weight in weights]

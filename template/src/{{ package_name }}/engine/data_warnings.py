@@ -35,8 +35,9 @@ def warnings_about(
             yield from _about_labels(split, num_classes, name, is_weighted)
     for one, other in combinations(splits, 2):
         if shared := one.fingerprints.keys() & other.fingerprints.keys():
+            count = sum(len(other.fingerprints[key]) for key in shared)
             yield (
-                f"{len(shared)} {'input is' if len(shared) == 1 else 'inputs are'} in {one.name} and in {other.name}"
+                f"{count} {other.name} {'sample is' if count == 1 else 'samples are'} in {one.name} as well"
                 f"{_example(one, other, shared)}: leave them in one of the two, or the score is of samples that the "
                 "network knows"
             )
@@ -92,7 +93,7 @@ def _example(one: SplitFacts, other: SplitFacts, shared: Collection[bytes]) -> s
     places = [
         (mine, theirs)
         for key in shared
-        if (mine := one.fingerprints[key]) is not None and (theirs := other.fingerprints[key]) is not None
+        if (mine := one.fingerprints[key][0]) is not None and (theirs := other.fingerprints[key][0]) is not None
     ]
     if not places:
         return ""

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterable, Sized
 
 from lightning.pytorch.utilities.memory import garbage_collection_cuda, is_oom_error
@@ -89,7 +90,9 @@ def _trial(training: Rehearsal, refused: dict[int, str]) -> Callable[[int], bool
             refused[size] = f"some {needs / 1e9:.1f} GB are more than half of this machine's memory"
             log.info("%7d    is not tried: %s", size, refused[size])
             return False
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a destructor would swallow what Ctrl-C raises
         garbage_collection_cuda()  # what the last size left
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         training.data.batch_size = size
         trainer = training.trainer(max_steps=STEPS, accumulate_grad_batches=accumulate)
         try:

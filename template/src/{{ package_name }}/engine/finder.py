@@ -118,6 +118,8 @@ def rehearsal(composed: DictConfig, command: str) -> Generator[Rehearsal]:
             yield Rehearsal(config, facts, devices, device, precision, folder, *parts)
         except MisconfigurationException as error:
             raise mistake("Lightning", error) from error
+        except SystemExit as error:  # what Lightning makes of Ctrl-C
+            raise KeyboardInterrupt from error
         except Exception as error:
             if out_of_memory.is_out_of_memory(error):
                 raise out_of_memory.explain(error, config, devices) from error

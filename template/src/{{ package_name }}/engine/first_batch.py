@@ -109,10 +109,13 @@ def say_first_loss(loss: Tensor, outputs: Tensor, targets: Tensor) -> None:
         return
     classes, found = outputs.shape[1], float(loss)
     guessing = math.log(classes)
+    if found < 0:  # no cross-entropy
+        return
     facts = f"first loss {found:.4f}, that of guessing is ln({classes}) = {guessing:.4f}"
     if 1.02 * guessing < found < math.inf:
         log.warning(
-            "%s: look at the initialisation, a small last layer with zero bias begins there (engine.initialisation)",
+            "%s: look at the initialisation, a small last layer with zero bias begins there (engine.initialisation), "
+            "and whether the loss is the mean over the batch",
             facts,
         )
     else:

@@ -112,7 +112,8 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     except Checked as checked:
         log.info("checked    the first batch %s", checked)
     except SIGTERMException as error:
-        log.info("stopped after step %d, with a checkpoint", trainer.global_step)
+        saved = ", with a checkpoint" if trainer.checkpoint_callbacks else ""
+        log.info("stopped after step %d%s", trainer.global_step, saved)
         raise Interrupted(request.signum, agreed=True) from error
     except MisconfigurationException as error:
         raise mistake("Lightning", error) from error
@@ -125,6 +126,7 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
             raise
         raise unused from error
     finally:
+        trainer.profiler.describe()  # of a training that was cut short; a profiler that still runs kills the process
         if trainer.global_step > schedule.resumes_at:
             record.facts |= _progress(trainer)
     if request.signum:

@@ -69,11 +69,18 @@ def summary(module: nn.Module, sample: Tensor | None, max_depth: int = -1) -> li
     size = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
     all_flops = sum(operations.get("Global", {}).values())
     rows.append(("all", "", "", f"{total:,}", get_human_readable_count(all_flops) if all_flops else ""))
+    uncounted = [
+        name
+        for name, part in parts.items()
+        if not isinstance(part, (nn.Embedding, nn.EmbeddingBag))
+        and any(parameter.ndim > 1 for parameter in part.parameters(recurse=False))
+        and not operations.get(f"{root}.{name}")
+    ]
     sums = f"{size / 1e6:.2f} MB of parameters, {'all' if trained == total else f'{trained:,}'} of them trained"
     if activations:
-        sums += (
-            f"; one sample takes {get_human_readable_count(all_flops)} FLOPs and {activations / 1e6:.2f} MB of outputs"
-        )
+        least = f"at least (those of {', '.join(uncounted)} are not counted) " if uncounted else ""
+        flops = get_human_readable_count(all_flops).rstrip()
+        sums += f"; one sample takes {least}{flops} FLOPs and {activations / 1e6:.2f} MB of outputs"
     return [*_columns(rows), sums, *remark]
 
 
@@ -94,7 +101,8 @@ def _through(
 
     def add(part: nn.Module, inputs: Any, output: Any) -> None:
         nonlocal put_out
-        put_out += output.nbytes if isinstance(output, Tensor) else 0
+        found = output if isinstance(output, (list, tuple)) else [output]
+        put_out += sum(part.nbytes for part in found if isinstance(part, Tensor))
 
     leaves = [part for part in parts.values() if not any(part.children())]
     hooks = [part.register_forward_hook(add) for part in leaves]

@@ -25,8 +25,8 @@ class LearnedByHeart(Callback):
     """
 
     def __init__(self, threshold: float = 0.01) -> None:
-        if not threshold > 0:
-            raise ValueError(f"threshold must be above 0 (got {threshold})")
+        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not threshold > 0:
+            raise ValueError(f"threshold must be a number above 0 (got {threshold})")
         self.threshold = threshold
         self.losses: list[float] = []
 
@@ -44,6 +44,13 @@ class LearnedByHeart(Callback):
         if not self.losses:
             raise UserError(f"debug=overfit looks at train/loss, which {type(pl_module).__name__} does not log: log it")
         last = self.losses[-1]
+        if self.losses[0] < self.threshold:
+            raise RunFailed(
+                f"train/loss is {self.losses[0]:.4f} before anything is learned, below {self.threshold}: this loss needs "
+                "another callbacks.overfit.threshold, well below its first value; it must be above 0, so shift the loss",
+                "failed",
+                {"train_loss": last},
+            )
         if last < self.threshold:
             log.info("overfit    the batch is learned by heart: train/loss %.4f after %d steps", last, steps)
             return

@@ -6,7 +6,7 @@ from typing import Any
 import torch.distributed as distributed
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.data import BatchSampler
 
 from .cores import usable_cores
@@ -163,6 +163,7 @@ def _watch_first_step(module: TrainingModule, only_check: bool, say_loss: bool) 
             raise UserError(
                 f"BatchNorm gets one value a channel from {describe(batch)}: type model.net.norm=group"
             ) from error
+        _refuse_what_cannot_be_minimised(module, first)
         module.check_step(first)
         if say_loss:
             say_first_loss(first.loss.detach(), first.outputs, first.targets)
@@ -171,3 +172,17 @@ def _watch_first_step(module: TrainingModule, only_check: bool, say_loss: bool) 
         return first
 
     module.__dict__["step"] = step
+
+
+def _refuse_what_cannot_be_minimised(module: TrainingModule, step: Any) -> None:
+    name = type(module).__name__
+    if not isinstance(step, Step):
+        raise UserError(f"{name}.step must return a Step(loss, outputs, targets) (got {describe(step)})")
+    loss: Any = step.loss
+    if not isinstance(loss, Tensor) or loss.numel() != 1:
+        found = describe(loss) if isinstance(loss, Tensor) else repr(loss)
+        raise UserError(
+            f"the loss of {name}.step must be one number in a tensor, the mean over the batch (got {found})"
+        )
+    if not loss.requires_grad:
+        raise UserError(f"the loss of {name}.step has no gradient: is it detached, or is every parameter frozen?")

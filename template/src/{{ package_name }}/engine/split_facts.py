@@ -29,7 +29,8 @@ class SplitFacts(NamedTuple):
         labels: How often each label occurs; empty where labels are no whole numbers.
         loaded: Mean, deviation, least and largest value of each channel as it was loaded, `[4, C]` float64.
         channels: The same of what the network gets.
-        fingerprints: Hashes of the inputs as they were loaded, each with its index in the dataset where that is known.
+        fingerprints: Hashes of the inputs as they were loaded, each with the samples that it belongs to: their indices in
+            the dataset, or None where a batch does not hold one row for each sample.
     """
 
     name: str
@@ -38,7 +39,7 @@ class SplitFacts(NamedTuple):
     labels: Counter[int]
     loaded: Tensor
     channels: Tensor
-    fingerprints: dict[bytes, int | None]
+    fingerprints: dict[bytes, list[int | None]]
 
 
 def inputs_and_labels(batch: Any) -> tuple[Tensor, Tensor | None]:
@@ -81,14 +82,15 @@ def _indices(loader: Any, limit: int) -> list[int] | None:
 
 def read_split(name: str, loader: Any, transfer: Callable[[Any], Any], batch_size: int, limit: int) -> SplitFacts:
     """Reads up to `limit` samples; `transfer` makes what the network gets of a batch as it was loaded."""
-    read, labels, fingerprints = 0, Counter[int](), dict[bytes, int | None]()
+    read, labels = 0, Counter[int]()
+    hashes: list[bytes] = []
     loaded: list[tuple[int, Tensor]] = []
     measured: list[tuple[int, Tensor]] = []
-    indices = iter(_indices(loader, limit) or repeat(None))
+    indices = _indices(loader, limit)
     for batch in drawn(loader, batch_size, limit):
         inputs = inputs_and_labels(batch)[0]
         for row in inputs.reshape(len(inputs), -1).contiguous().view(torch.uint8).numpy():
-            fingerprints[hashlib.blake2b(row, digest_size=16).digest()] = next(indices)
+            hashes.append(hashlib.blake2b(row, digest_size=16).digest())
         loaded.append(_measure(inputs))
         seen, numbers = inputs_and_labels(transfer(batch))
         if numbers is not None:
@@ -97,6 +99,10 @@ def read_split(name: str, loader: Any, transfer: Callable[[Any], Any], batch_siz
         read += len(inputs)
         if read >= limit:
             break
+    fingerprints: dict[bytes, list[int | None]] = {}
+    places = indices if indices is not None and len(indices) == len(hashes) else repeat(None)
+    for key, place in zip(hashes, places, strict=False):
+        fingerprints.setdefault(key, []).append(place)
     return SplitFacts(name, size_of(loader), read, labels, _combine(loaded), _combine(measured), fingerprints)
 
 
