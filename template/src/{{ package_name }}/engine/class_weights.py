@@ -67,7 +67,5 @@ def _checked(weights: Sequence[float], num_classes: int) -> list[float]:
     for label, weight in enumerate(weights):
         is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
         if not is_number or not LEAST <= weight <= 1 / LEAST:
-            raise ValueError(
-                f"class_weights must be numbers above 0, from {LEAST:g} to {1 / LEAST:g} (got {weight!r} for class {label})"
-            )
+            raise ValueError(f"class_weights must be numbers above 0 (got {weight!r} for class {label})")
     return [float(weight) for weight in weights]

@@ -26,7 +26,7 @@ class LearnedByHeart(Callback):
 
     def __init__(self, threshold: float = 0.01) -> None:
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not threshold > 0:
-            raise ValueError(f"threshold must be a number above 0 (got {threshold})")
+            raise ValueError(f"threshold must be above 0 (got {threshold})")
         self.threshold = threshold
         self.losses: list[float] = []
 
@@ -46,8 +46,8 @@ class LearnedByHeart(Callback):
         last = self.losses[-1]
         if self.losses[0] < self.threshold:
             raise RunFailed(
-                f"train/loss is {self.losses[0]:.4f} before anything is learned, below {self.threshold}: this loss needs "
-                "another callbacks.overfit.threshold, well below its first value; it must be above 0, so shift the loss",
+                f"train/loss is {self.losses[0]:.4f} before anything is learned, below {self.threshold}: choose a "
+                "callbacks.overfit.threshold well below the first loss, and a loss that is above 0",
                 "failed",
                 {"train_loss": last},
             )

@@ -29,8 +29,8 @@ class SplitFacts(NamedTuple):
         labels: How often each label occurs; empty where labels are no whole numbers.
         loaded: Mean, deviation, least and largest value of each channel as it was loaded, `[4, C]` float64.
         channels: The same of what the network gets.
-        fingerprints: Hashes of the inputs as they were loaded, each with the samples that it belongs to: their indices in
-            the dataset, or None where a batch does not hold one row for each sample.
+        fingerprints: Hashes of the inputs as they were loaded, each with the samples that it belongs to: their indices
+            in the dataset, or None where a batch does not hold one row for each sample.
     """
 
     name: str
