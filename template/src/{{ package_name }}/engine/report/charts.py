@@ -22,27 +22,26 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8
 INK, RULE = "#010203", "#040506"  # stand for the page's text and lines
 SIZE = (4.4, 2.8)  # inches, small enough for a phone
 
-matplotlib.rcParams.update(
-    {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "report",
-        "text.parse_math": False,
-        "font.size": 9,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.grid": True,
-        "grid.color": RULE,
-        "grid.linewidth": 0.5,
-        "axes.axisbelow": True,
-        **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
-        "axes.titlesize": 10,
-        "axes.titlelocation": "left",
-    }
-)
+STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "report",
+    "text.parse_math": False,
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+}
 
 Draw = Callable[[Axes, dict[str, str]], None]
 
 
+@matplotlib.rc_context(STYLE)
 def chart(title: str, draw: Draw, size: tuple[float, float] = SIZE) -> str:
     """What `draw` draws on the axes as SVG; it may name an artist's `gid` and give it a tooltip."""
     figure = Figure(figsize=size, layout="constrained")
