@@ -20,7 +20,7 @@ class ClassWeightedLoss(nn.CrossEntropyLoss):
 
     Args:
         num_classes: How many weights there must be.
-        class_weights: One for each class, above 0; None: all count alike.
+        class_weights: One for each class, from 1e-6 to 1e6; None: all count alike.
         label_smoothing: Share of the target that is spread over all classes, from 0 to 1.
 
     Raises:
@@ -67,5 +67,6 @@ def _checked(weights: Sequence[float], num_classes: int) -> list[float]:
     for label, weight in enumerate(weights):
         is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
         if not is_number or not LEAST <= weight <= 1 / LEAST:
-            raise ValueError(f"class_weights must be numbers above 0 (got {weight!r} for class {label})")
+            bounds = f"numbers from {LEAST:g} to {1 / LEAST:g}"
+            raise ValueError(f"class_weights must be {bounds} (got {weight!r} for class {label})")
     return [float(weight) for weight in weights]

@@ -126,7 +126,8 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
             raise
         raise unused from error
     finally:
-        trainer.profiler.describe()  # type: ignore[attr-defined]  # of a training that was cut short; a profiler that still runs kills the process
+        # also of a training that was cut short: torch's profiler crashes a process that ends while it runs
+        trainer.profiler.describe()  # type: ignore[attr-defined]
         if trainer.global_step > schedule.resumes_at:
             record.facts |= _progress(trainer)
     if request.signum:

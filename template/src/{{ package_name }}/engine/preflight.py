@@ -1,6 +1,7 @@
 """What can be known before the first step is said before it: in one line, on every rank alike."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import torch.distributed as distributed
@@ -51,6 +52,7 @@ class Preflight(Callback):
                 pl_module.check_batch(batch)
             except UserError as error:  # a rank may have no share here: whoever finds it says so alone
                 raise UserError(f"the first validation batch: {error}") from None
+            _watch_step(pl_module, lambda first: _refuse_what_is_no_loss(pl_module, first))
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         _look_at_accumulation(trainer)
@@ -62,8 +64,19 @@ class Preflight(Callback):
         if isinstance(pl_module, TrainingModule):
             _check_on_all_ranks(trainer, pl_module, batch)
             if _is_of_base(pl_module, "training_step"):
+                module = pl_module
                 is_to_say = self.untrained and trainer.is_global_zero and trainer.global_step == 0
-                _watch_first_step(pl_module, self.only_check, is_to_say)
+
+                def look(first: Step) -> None:
+                    _refuse_what_is_no_loss(module, first)
+                    _refuse_what_has_no_gradient(module, first)
+                    module.check_step(first)
+                    if is_to_say:
+                        say_first_loss(first.loss.detach(), first.outputs, first.targets)
+                    if self.only_check:
+                        raise Checked(describe(batch))
+
+                _watch_step(module, look)
                 return
         if self.only_check:
             raise Checked(describe(batch))
@@ -150,8 +163,8 @@ def _check_on_all_ranks(trainer: Trainer, module: TrainingModule, batch: Any) ->
             raise UserError(message)
 
 
-def _watch_first_step(module: TrainingModule, only_check: bool, say_loss: bool) -> None:
-    """Puts itself in the place of the module's `step`, for one call."""
+def _watch_step(module: TrainingModule, look: Callable[[Step], None]) -> None:
+    """Puts itself in the place of the module's `step`, for one call, and looks at what that returns."""
 
     def step(batch: Any) -> Step:
         del module.__dict__["step"]
@@ -163,18 +176,13 @@ def _watch_first_step(module: TrainingModule, only_check: bool, say_loss: bool) 
             raise UserError(
                 f"BatchNorm gets one value a channel from {describe(batch)}: type model.net.norm=group"
             ) from error
-        _refuse_what_cannot_be_minimised(module, first)
-        module.check_step(first)
-        if say_loss:
-            say_first_loss(first.loss.detach(), first.outputs, first.targets)
-        if only_check:
-            raise Checked(describe(batch))
+        look(first)
         return first
 
     module.__dict__["step"] = step
 
 
-def _refuse_what_cannot_be_minimised(module: TrainingModule, step: Any) -> None:
+def _refuse_what_is_no_loss(module: TrainingModule, step: Any) -> None:
     name = type(module).__name__
     if not isinstance(step, Step):
         raise UserError(f"{name}.step must return a Step(loss, outputs, targets) (got {describe(step)})")
@@ -184,5 +192,9 @@ def _refuse_what_cannot_be_minimised(module: TrainingModule, step: Any) -> None:
         raise UserError(
             f"the loss of {name}.step must be one number in a tensor, the mean over the batch (got {found})"
         )
-    if not loss.requires_grad:
+
+
+def _refuse_what_has_no_gradient(module: TrainingModule, step: Step) -> None:
+    if not step.loss.requires_grad:
+        name = type(module).__name__
         raise UserError(f"the loss of {name}.step has no gradient: is it detached, or is every parameter frozen?")
