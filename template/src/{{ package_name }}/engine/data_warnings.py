@@ -51,6 +51,8 @@ def is_unbalanced(counts: Sequence[int]) -> bool:
 def _about_inputs(splits: Sequence[SplitFacts]) -> Iterator[str]:
     unfit: dict[str, str] = {}
     for split in splits:
+        if split.are_ids:
+            continue
         for channel, (mean, std) in enumerate(zip(*split.channels[:2].tolist(), strict=True)):
             if not math.isfinite(mean + std):
                 yield f"{split.name} inputs hold NaN or infinite values (channel {channel}): clean the data"

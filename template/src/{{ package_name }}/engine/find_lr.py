@@ -44,13 +44,19 @@ def find_lr(composed: DictConfig, words: Iterable[str]) -> float:
         raise UserError(f"output={file.parent} is a file: name a folder")
     with rehearsal(composed, COMMAND) as training:
         log.info("batch      %s samples a step", training.facts["global_batch_size"])
-        losses = _range_test(training, low, high, steps)
+        means = _range_test(training, low, high, steps)
         optimizer = training.config["model"].get("optimizer")
         factor = training.facts.get("learning_rate", {"factor": 1.0})["factor"]
+    losses = {rate: loss for rate, loss in means.items() if math.isfinite(loss)}
     curve = fit_curve(list(losses), list(losses.values())) if len(losses) > FIRST else None
     suggestion = curve.suggestion if curve is not None else None
     if curve is not None:
         _save(curve, file)
+    if curve is None and _becomes_nan(list(means.values())):
+        raise JobFailed(
+            f"no learning rate to suggest: the loss is NaN after {len(losses)} steps; `train debug=anomaly` names the "
+            f"operation that gives a NaN, and if it finds none, try min_lr={low / 1000:g}"
+        )
     if curve is None or suggestion is None:
         raise JobFailed("no learning rate to suggest: " + (_why_none(curve, low, high, steps) if losses else NOTHING))
     log.info("suggested  %.3g, where the loss falls fastest", suggestion)
@@ -79,7 +85,7 @@ def _range(config: DictConfig) -> tuple[float, float, int]:
 
 
 def _range_test(training: Rehearsal, low: float, high: float, steps: int) -> dict[float, float]:
-    """The loss of each step by its learning rate, until it explodes."""
+    """The loss of each step by its learning rate, until it explodes or is NaN."""
     losses: dict[float, list[float]] = {}
     trainer = training.trainer(max_steps=steps)
 
@@ -96,8 +102,7 @@ def _range_test(training: Rehearsal, low: float, high: float, steps: int) -> dic
         early_stop_threshold=None,  # it takes any negative loss for an explosion
         update_attr=False,
     )
-    means = {rate: fmean(values) for rate, values in losses.items()}
-    return {rate: loss for rate, loss in means.items() if math.isfinite(loss)}
+    return {rate: fmean(values) for rate, values in losses.items()}
 
 
 def _record(module: TrainingModule, losses: dict[float, list[float]], rate_of: Callable[[int], float]) -> None:
@@ -128,6 +133,12 @@ def _record(module: TrainingModule, losses: dict[float, list[float]], rate_of: C
 def _exploded(losses: list[list[float]]) -> bool:
     usual = max(abs(loss) for values in losses[:FIRST] for loss in values)
     return not losses[-1][-1] <= EXPLODED * usual  # nor NaN
+
+
+def _becomes_nan(losses: list[float]) -> bool:
+    """Whether a loss is NaN although those before it are of the size of the first."""
+    before = losses[:-1]
+    return bool(before) and math.isnan(losses[-1]) and all(abs(loss) <= EXPLODED * abs(before[0]) for loss in before)
 
 
 def _save(curve: Curve, file: Path) -> None:

@@ -9,6 +9,11 @@ from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
 
+def values(gradient: Tensor) -> Tensor:
+    """What a sparse gradient holds, as of `nn.Embedding(sparse=True)`, each place once; another one as it is."""
+    return gradient.coalesce().values() if gradient.is_sparse else gradient
+
+
 class GradientNorm(Callback):
     """Logs `grad_norm`, the L2 norm of all gradients, unscaled and before clipping, every `log_every_n_steps` steps."""
 
@@ -28,7 +33,7 @@ class GradientNorm(Callback):
         every: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
         if (trainer.global_step + 1) % every:
             return
-        gradients = [parameter.grad for parameter in pl_module.parameters() if parameter.grad is not None]
+        gradients = [values(parameter.grad) for parameter in pl_module.parameters() if parameter.grad is not None]
         norm = get_total_norm(gradients, foreach=True)
         whole = norm.full_tensor() if isinstance(norm, DTensor) else norm  # each process has a share with strategy=fsdp
         pl_module.log("grad_norm", whole, on_step=True, on_epoch=False)

@@ -139,8 +139,8 @@ def findings(rows: Rows, dead: dict[str, tuple[int, int]], frozen: int = 0) -> l
     ]
     lines += [f"zero         {name}: its gradient is 0 in every step" for name, (norm, _) in rows.items() if norm == 0]
     lines += [
-        f"dead         {place}: {count} of {units} units are 0 for every sample: try a smaller optimizer.lr, warm-up, "
-        "or model.net.activation=gelu"
+        f"dead         {place}: {count} of {units} units are 0 for every sample: try a smaller optimizer.lr, "
+        "warm-up, or another activation, such as GELU"
         for place, (count, units) in dead.items()
         if count
     ]

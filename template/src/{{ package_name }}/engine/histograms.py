@@ -14,6 +14,7 @@ from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from .errors import UserError
+from .gradient_norm import values
 
 BINS = 64
 
@@ -39,9 +40,9 @@ class Histogram(NamedTuple):
     @classmethod
     def of(cls, tensor: Tensor) -> "Histogram":
         """Counts on the tensor's device, which is waited for."""
-        values = tensor.detach().flatten().float()
-        finite = values[values.isfinite()]
-        nonfinite = len(values) - len(finite)
+        numbers = values(tensor.detach()).flatten().float()
+        finite = numbers[numbers.isfinite()]
+        nonfinite = len(numbers) - len(finite)
         if not len(finite):
             return cls(np.zeros(BINS, np.int64), np.linspace(0, 1, BINS + 1), nan, nan, nan, nan, nonfinite)
         std, mean = torch.std_mean(finite, correction=0)
@@ -59,9 +60,9 @@ class Histograms(Callback):
     """Logs `histograms/weights/<parameter>` and `histograms/gradients/<parameter>` of every trained parameter.
 
     They show the weights that an optimizer step begins with and the gradients that it uses, unscaled and before
-    clipping. TensorBoard and W&B get histograms, other loggers `/mean`, `/std`, `/min` and `/max` of the finite values;
-    `/nonfinite` counts the others where there are any. Rank 0 writes. With strategy=fsdp all processes gather one whole
-    parameter at a time, and nothing is left out.
+    clipping, of sparse ones what they hold. TensorBoard and W&B get histograms, other loggers `/mean`, `/std`, `/min`
+    and `/max` of the finite values; `/nonfinite` counts the others where there are any. Rank 0 writes. With
+    strategy=fsdp all processes gather one whole parameter at a time, and nothing is left out.
 
     Args:
         every_n_steps: Optimizer steps from one histogram to the next, beginning with the first step.

@@ -14,6 +14,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
+from .gradient_norm import values
 from .nonfinite_report import ADVICE, Place, fail, first_gradient, first_module, place
 
 
@@ -114,7 +115,7 @@ def probe(tensors: Iterable[Tensor | None]) -> Tensor:
 
     A sum is the fastest that one CPU core has, by a factor of 40. On a GPU fewer kernels count.
     """
-    numbers = [tensor for tensor in tensors if tensor is not None]
+    numbers = [values(tensor) for tensor in tensors if tensor is not None]
     if numbers and numbers[0].device.type == "cpu":
         value = numbers[0].sum() if len(numbers) == 1 else torch.stack([tensor.sum() for tensor in numbers]).sum()
     else:

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader
 from torchmetrics import Metric
 
 from .errors import RunFailed
+from .gradient_norm import values
 
 ADVICE = "debug=anomaly names the operation"
 Place = dict[str, int]  # step, epoch and batch of it, counted from 0 as in the files of the loggers
@@ -107,7 +108,7 @@ def first_weight(module: nn.Module) -> str | None:
 
 def are_finite(value: Any) -> bool:
     """Whether all numbers of all tensors in nested tuples, lists and dicts are."""
-    return all(bool(tensor.isfinite().all()) for tensor in _tensors(value))
+    return all(bool(values(tensor).isfinite().all()) for tensor in _tensors(value))
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

@@ -1,6 +1,7 @@
 """One batch learned by heart (`debug=overfit`), or what to look at."""
 
 import logging
+from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
@@ -8,6 +9,7 @@ from lightning.pytorch.callbacks import Callback
 from torch import nn
 
 from .errors import RunFailed, UserError
+from .split_facts import inputs_and_labels
 
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
@@ -29,6 +31,18 @@ class LearnedByHeart(Callback):
             raise ValueError(f"threshold must be above 0 (got {threshold})")
         self.threshold = threshold
         self.losses: list[float] = []
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        if trainer.global_step or not trainer.is_global_zero:
+            return
+        labels = inputs_and_labels(batch)[1]
+        if labels is not None and len(labels) > 1 and (labels == labels[0]).all():
+            log.warning(
+                "all %d samples of the batch are of class %d, which is learned without looking at the inputs: type a "
+                "larger data.batch_size, or mix the samples in setup of the data module",
+                len(labels),
+                labels[0],
+            )
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if "train/loss" not in trainer.callback_metrics:
@@ -76,6 +90,9 @@ def suspects(module: nn.Module, losses: list[float], lr: float) -> list[str]:
         lines.append(f"dropout: it is on in {_some(dropping)}; switch it off, as in model.net.dropout=0")
     if frozen := [name for name, parameter in module.named_parameters() if not parameter.requires_grad]:
         lines.append(f"frozen parameters: {_some(frozen)} are not trained")
+    has_cross_entropy = any(isinstance(part, nn.CrossEntropyLoss) for part in module.modules())
+    if has_cross_entropy and (found := [name for name, part in module.named_modules() if isinstance(part, nn.Softmax)]):
+        lines.append(f"softmax: the loss takes logits; leave {_some(found)} out if the outputs come from it")
     quarter = max(1, len(losses) // 4)
     earlier, later = losses[-2 * quarter : -quarter] or losses[:1], losses[-quarter:]
     falls = sum(later) / len(later) < 0.9 * sum(earlier) / len(earlier)

@@ -16,6 +16,7 @@ from .normalisation import Normalisation, stated_by
 from .sampling import SeededDataset
 
 MOST_LABELS = 30  # in a table, an even number
+IDS = (torch.int16, torch.int32, torch.int64)
 MOST_CHANNELS = 16  # a second dimension that is longer holds no channels
 
 
@@ -31,6 +32,7 @@ class SplitFacts(NamedTuple):
         channels: The same of what the network gets.
         fingerprints: Hashes of the inputs as they were loaded, each with the samples that it belongs to: their indices
             in the dataset, or None where a batch does not hold one row for each sample.
+        are_ids: Whether the network gets whole numbers of more than a byte, such as those of words.
     """
 
     name: str
@@ -40,10 +42,13 @@ class SplitFacts(NamedTuple):
     loaded: Tensor
     channels: Tensor
     fingerprints: dict[bytes, list[int | None]]
+    are_ids: bool = False
 
 
 def inputs_and_labels(batch: Any) -> tuple[Tensor, Tensor | None]:
-    """The first tensor of a batch, and the second one if it holds a whole number for each sample.
+    """The first tensor of a batch that is more than a whole number for each sample, and the first that is no more.
+
+    Where all are whole numbers for each sample, the inputs come first.
 
     Raises:
         UserError: the batch holds no tensor.
@@ -52,10 +57,11 @@ def inputs_and_labels(batch: Any) -> tuple[Tensor, Tensor | None]:
     tensors = [part for part in parts if isinstance(part, Tensor) and part.ndim]
     if not tensors:
         raise UserError(f"a batch is {describe(batch)}: its first tensor is looked at, and there is none")
-    inputs, labels = tensors[0], tensors[1] if len(tensors) > 1 else None
-    if labels is None or labels.is_floating_point() or labels.shape != inputs.shape[:1]:
-        return inputs, None
-    return inputs, labels.long()
+    inputs = next((part for part in tensors if part.ndim > 1 or part.is_floating_point()), tensors[0])
+    for part in tensors:
+        if part is not inputs and not part.is_floating_point() and part.shape == inputs.shape[:1]:
+            return inputs, part.long()
+    return inputs, None
 
 
 def size_of(loader: Any) -> int | None:
@@ -82,7 +88,7 @@ def _indices(loader: Any, limit: int) -> list[int] | None:
 
 def read_split(name: str, loader: Any, transfer: Callable[[Any], Any], batch_size: int, limit: int) -> SplitFacts:
     """Reads up to `limit` samples; `transfer` makes what the network gets of a batch as it was loaded."""
-    read, labels = 0, Counter[int]()
+    read, labels, are_ids = 0, Counter[int](), False
     hashes: list[bytes] = []
     loaded: list[tuple[int, Tensor]] = []
     measured: list[tuple[int, Tensor]] = []
@@ -96,6 +102,7 @@ def read_split(name: str, loader: Any, transfer: Callable[[Any], Any], batch_siz
         if numbers is not None:
             labels.update(numbers.tolist())
         measured.append(_measure(seen.cpu()))
+        are_ids = seen.dtype in IDS
         read += len(inputs)
         if read >= limit:
             break
@@ -103,7 +110,7 @@ def read_split(name: str, loader: Any, transfer: Callable[[Any], Any], batch_siz
     places = indices if indices is not None and len(indices) == len(hashes) else repeat(None)
     for key, place in zip(hashes, places, strict=False):
         fingerprints.setdefault(key, []).append(place)
-    return SplitFacts(name, size_of(loader), read, labels, _combine(loaded), _combine(measured), fingerprints)
+    return SplitFacts(name, size_of(loader), read, labels, _combine(loaded), _combine(measured), fingerprints, are_ids)
 
 
 def _measure(inputs: Tensor) -> tuple[int, Tensor]:
