@@ -26,6 +26,8 @@ class Digits(DataModule):
         shift: Training images are moved by up to this share of their size.
     """
 
+    white = 16.0
+
     def __init__(
         self,
         num_classes: int,

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from lightning.pytorch import LightningDataModule
+from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, default_collate
 
 from .cores import loader_workers
@@ -45,6 +46,7 @@ class DataModule(LightningDataModule):
     Attributes:
         class_names: What people call the classes, in the order of their numbers; `setup` may state them.
         normalisation: What the inputs were normalised with; `setup` may state it, and the run then keeps it.
+        white: What the brightest value of a uint8 image, 255, stands for in the unit of `normalisation`.
     """
 
     train_set: Dataset[Any]
@@ -52,6 +54,7 @@ class DataModule(LightningDataModule):
     test_set: Dataset[Any]
     class_names: Sequence[str] | None = None
     normalisation: Normalisation | None = None
+    white: float = 1.0
 
     def __init__(
         self,
@@ -87,6 +90,18 @@ class DataModule(LightningDataModule):
         """The part that validates; `setup` splits the samples by it, as `splits.stratified_split` does."""
         self._knows_folds = True
         return self._fold
+
+    def preprocess(self, images: Tensor) -> Tensor:
+        """Makes images what the network takes, in training, validation and in what is exported.
+
+        Args:
+            images: `[B, C, H, W]`; uint8 is scaled from 0..255 to 0..`white`, floating numbers are in that unit already.
+
+        Returns:
+            float32 `[B, C, H, W]`, normalised where the data module states a `normalisation`.
+        """
+        values = images.float() * (self.white / 255) if images.dtype == torch.uint8 else images.float()
+        return values if self.normalisation is None else self.normalisation(values)
 
     def augment_batch(self, batch: Any) -> Any:
         """Changes a training batch on its device; the base leaves it as it is."""
