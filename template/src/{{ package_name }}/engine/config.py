@@ -28,6 +28,8 @@ def plain(config: "DictConfig") -> Config:
     """
     from omegaconf import OmegaConf, open_dict  # `doctor` imports this module, and tells where a library is missing
 
+    from . import resolvers  # noqa: F401
+
     seeding = config.get("seeding")
     if seeding is not None and seeding.get("seed") is None:
         with open_dict(config):

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence, Sized
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -15,6 +16,8 @@ from .normalisation import Normalisation
 from .resume import training_position
 from .sampling import EvaluationShare, SeededDataset, TrainingBatches
 from .stop import outlive_stop
+
+FILES = "files"  # the storage of a data module that knows no other
 
 Auto = Literal["auto"]
 
@@ -42,11 +45,13 @@ class DataModule(LightningDataModule):
         seed: Key of the order and of random numbers in workers.
         global_batch_size: Samples of one optimizer step; `engine.batch_size` makes `batch_size` of it for training.
         fold, folds: Which part validates in cross-validation, from 0, and how many there are; null: no folds.
+        storage: Where samples are read from, in a data module that reads files.
 
     Attributes:
         class_names: What people call the classes, in the order of their numbers; `setup` may state them.
         normalisation: What the inputs were normalised with; `setup` may state it, and the run then keeps it.
         white: What the brightest value of a uint8 image, 255, stands for in the unit of `normalisation`.
+        run_directory: That of the run which trains or has trained on it; None where there is none.
     """
 
     train_set: Dataset[Any]
@@ -55,6 +60,7 @@ class DataModule(LightningDataModule):
     class_names: Sequence[str] | None = None
     normalisation: Normalisation | None = None
     white: float = 1.0
+    run_directory: Path | None = None
 
     def __init__(
         self,
@@ -68,6 +74,7 @@ class DataModule(LightningDataModule):
         global_batch_size: int | None = None,
         fold: int | None = None,
         folds: int = 5,
+        storage: str = FILES,
     ) -> None:
         super().__init__()
         if fold is not None and folds < 2:
@@ -84,12 +91,20 @@ class DataModule(LightningDataModule):
         self.seconds_augmenting = 0.0  # in this process, without waiting for a GPU
         self._fold = None if fold is None else Fold(fold, folds)
         self._knows_folds = fold is None
+        self._storage = storage
+        self._knows_storages = storage == FILES
 
     @property
     def fold(self) -> Fold | None:
         """The part that validates; `setup` splits the samples by it, as `splits.stratified_split` does."""
         self._knows_folds = True
         return self._fold
+
+    @property
+    def storage(self) -> str:
+        """Where samples are read from; `engine.images.storages` knows the names."""
+        self._knows_storages = True
+        return self._storage
 
     def preprocess(self, images: Tensor) -> Tensor:
         """Makes images what the network takes, in training, validation and in what is exported.
@@ -128,6 +143,10 @@ class DataModule(LightningDataModule):
             raise UserError(
                 f"data.fold is set, but {type(self).__name__}.setup never reads self.fold: every fold would train on "
                 "the same samples; leave data.fold out, or split with engine.splits.stratified_split"
+            )
+        if not self._knows_storages:
+            raise UserError(
+                f"data.storage={self._storage} is set, but {type(self).__name__} never reads self.storage: leave it out"
             )
         samples = _length(self.train_set, "training")
         rank, world_size = self._place()

@@ -16,7 +16,7 @@ from hydra.core.override_parser.types import IntervalSweep, ValueType
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from . import check_option, resume_option
+from . import check_option, resolvers, resume_option  # noqa: F401
 from .config_folder import PACKAGE, TRAINS, cure_for_none, groups, is_group
 from .errors import JobFailed, UserError
 from .features import feature

@@ -82,6 +82,7 @@ def _train(config: Config, devices: Devices, rank: int, record: RunRecord, reque
     record.update(**resolved, world_size=devices.world_size, threads=torch.get_num_threads(), **sizes)
 
     data: DataModule = build(applied["data"], "data")
+    data.run_directory = Path(config["paths"]["run"])
     module: TrainingModule = build(applied["model"], "model")
     network.prepare(module)
     if rank == 0:

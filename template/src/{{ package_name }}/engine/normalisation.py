@@ -48,7 +48,9 @@ class Normalisation(NamedTuple):
     def __call__(self, images: Tensor) -> Tensor:
         """Normalises `[N, C, ...]` images of any type to floating numbers."""
         values = images if images.is_floating_point() else images.float()
-        mean, std = (values.new_tensor(part).view(-1, *[1] * (values.ndim - 2)) for part in self)
+        # filled one by one: a tensor made of a list is copied to a GPU, which then waits
+        columns = (torch.stack([values.new_full((), number) for number in part]) for part in self)
+        mean, std = (column.view(-1, *[1] * (values.ndim - 2)) for column in columns)
         return (values - mean) / std
 
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 _PATH_OPTION = re.compile(
-    r"(\+{0,2}(?:run|checkpoint|resume|resume_sweep|init_from|output|paths\.\w+|hydra\.(?:run|sweep)\.dir)=)(.+)",
+    r"(\+{0,2}(?:run|checkpoint|resume|resume_sweep|init_from|output|data\.root|data\.index|paths\.\w+|hydra\.(?:run|sweep)\.dir)=)(.+)",
     re.DOTALL,
 )
 # What Hydra reads as this very text without quotes. A number is not: a directory `2025_01` would become 202501.

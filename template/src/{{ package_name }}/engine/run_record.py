@@ -16,7 +16,8 @@ from .errors import JobFailed, RunFailed, UserError
 from .stop import Interrupted
 
 NAME = "run.json"
-KEPT = ("started", "init_from", "epochs", "steps", "monitor", "best_score", "best_checkpoint")  # when a run goes on
+# when a run goes on
+KEPT = ("started", "init_from", "epochs", "steps", "monitor", "best_score", "best_checkpoint", "normalisation")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from .errors import UserError
 from .module import TrainingModule
 from .normalisation import Normalisation
 from .run_folders import find_checkpoint
+from .run_record import NAME
 from .targets import build_harmless
 
 CONFIG_KEY = "config"  # where a checkpoint keeps the whole config
@@ -51,6 +52,8 @@ def load_run(path: str | Path, trusted_targets: list[str] | None = None) -> Run:
     model = {key: value for key, value in config["model"].items() if key not in ("optimizer", "scheduler")}
     module: TrainingModule = build_harmless(model, "model", TrainingModule, trusted)
     data: DataModule = build_harmless(config["data"], "data", DataModule, trusted)
+    if (directory := checkpoint.parent.parent).joinpath(NAME).exists():
+        data.run_directory = directory
     try:
         module.load_state_dict(stored["state_dict"])
     except RuntimeError as error:

@@ -8,9 +8,7 @@ from typing import Any
 
 from ..errors import UserError
 
-ENDINGS = set(
-    [".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"]
-)
+ENDINGS = {".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"}
 SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 NEEDED = ("path", "label")
 KNOWN = (*NEEDED, "split", "group")

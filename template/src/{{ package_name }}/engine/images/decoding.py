@@ -11,8 +11,8 @@ from PIL import Image, ImageOps
 
 Image.init()
 # PIL knows more kinds: some start other programs, none is usual for samples
-KINDS = "AVIF BMP GIF JPEG JPEG2000 PNG PPM TIFF WEBP"
-FORMATS = [kind for kind in KINDS.split() if kind in Image.OPEN]
+KINDS = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
+FORMATS = [kind for kind in KINDS if kind in Image.OPEN]
 LARGEST = 178_956_970  # pixels; PIL takes more for an attack on the memory
 EXIF, ORIENTATION = b"Exif\x00\x00", 0x0112
 SIZES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # markers of JPEG after which the size is stated

@@ -19,13 +19,19 @@ class ImageStore(Protocol):
 
     def __len__(self) -> int: ...
 
-    def read(self, places: Sequence[int]) -> list[NDArray[np.uint8]]:
-        """The images of these places, each `[H, W, channels]` uint8, in their order.
+    def read(self, places: Sequence[int]) -> list[NDArray[np.uint8]] | NDArray[np.uint8]:
+        """The images of these places, each `[H, W, channels]` uint8, in their order; one array of images of one size.
 
         Raises:
             BadImage: one that cannot be read; the message begins with its path.
         """
         ...
+
+
+def read_array(store: ImageStore, places: Sequence[int]) -> NDArray[np.uint8]:
+    """Images of one size in one array `[B, H, W, channels]`."""
+    images = store.read(places)
+    return images if isinstance(images, np.ndarray) else np.stack(images)
 
 
 class ImageFiles:

@@ -35,6 +35,15 @@ class ImageIndex(NamedTuple):
     splits: list[str] | None
     groups: list[str] | None
 
+    def keep(self, places: list[int]) -> "ImageIndex":
+        """Of the images, only these."""
+        return self._replace(
+            paths=[self.paths[place] for place in places],
+            labels=self.labels[places],
+            splits=None if self.splits is None else [self.splits[place] for place in places],
+            groups=None if self.groups is None else [self.groups[place] for place in places],
+        )
+
 
 def find_images(root: str, index: str | None = None) -> ImageIndex:
     """The images of class folders (`root/CLASS/…`, or `root/train/CLASS/…` and so on), or those of a table.
@@ -50,15 +59,8 @@ def find_images(root: str, index: str | None = None) -> ImageIndex:
         _refuse_unequal_labels(where, names, splits)
     classes = class_names(names)
     number = {name: place for place, name in enumerate(classes)}
-    order = sorted(range(len(paths)), key=paths.__getitem__)
-    return ImageIndex(
-        root,
-        [paths[place] for place in order],
-        torch.tensor([number[names[place]] for place in order]),
-        classes,
-        None if splits is None else [splits[place] for place in order],
-        None if groups is None else [groups[place] for place in order],
-    )
+    found = ImageIndex(root, paths, torch.tensor([number[name] for name in names]), classes, splits, groups)
+    return found.keep(sorted(range(len(paths)), key=paths.__getitem__))
 
 
 _Columns = tuple[list[str], list[str], list[str] | None, list[str] | None]  # paths, labels, splits, groups
