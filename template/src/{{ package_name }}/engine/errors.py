@@ -6,6 +6,9 @@ from typing import Any
 class UserError(Exception):
     """A mistake in what was asked. Its message is one line: what is wrong, what was found, what to type instead."""
 
+    def __str__(self) -> str:  # one from a process that loads data comes back with its traceback before it
+        return super().__str__().rpartition(f"{type(self).__name__}: ")[2].strip()
+
 
 class JobFailed(Exception):
     """Another process of the job failed. Its message is for the console: which one, and the traceback that it left.

@@ -32,7 +32,8 @@ class Header(Callback):
         config, devices = self.config, self.devices
         _, sizes = batch_size.apply(config, devices.world_size)
         batch, accumulate = sizes["batch_size"], trainer.accumulate_grad_batches
-        steps = math.ceil(trainer.num_training_batches / accumulate)
+        is_known = trainer.num_training_batches < math.inf
+        steps = math.ceil(trainer.num_training_batches / accumulate) if is_known else "an unknown number"
         total = trainer.estimated_stepping_batches
         seeding = config["seeding"]
         return [
@@ -44,9 +45,15 @@ class Header(Callback):
             f"seed       {seeding['seed']}" + (", deterministic kernels" if seeding["deterministic"] else ""),
             f"batch      {batch * accumulate * trainer.world_size} samples a step = {batch} per device"
             f" × {trainer.world_size} {'device' if trainer.world_size == 1 else 'devices'} × {accumulate} accumulated",
+            *_batches_line(trainer),
             *batch_size.header_lines(config, sizes),
             f"steps      {steps} an epoch, {total if 0 < total < math.inf else 'no end of'} in all{_left_out(trainer)}",
         ]
+
+
+def _batches_line(trainer: Trainer) -> list[str]:
+    words: str = getattr(getattr(trainer.train_dataloader, "batch_sampler", None), "words", "")
+    return [words] if words else []
 
 
 def _left_out(trainer: Trainer) -> str:

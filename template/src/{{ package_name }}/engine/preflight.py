@@ -1,7 +1,7 @@
 """What can be known before the first step is said before it: in one line, on every rank alike."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any
 
 import torch.distributed as distributed
@@ -10,6 +10,7 @@ from lightning.pytorch.callbacks import Callback
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler
 
+from .class_sampling import corrects_twice
 from .cores import usable_cores
 from .errors import UserError
 from .first_batch import describe, say_first_loss
@@ -57,6 +58,13 @@ class Preflight(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         _look_at_accumulation(trainer)
         _look_at_workers(trainer)
+        if corrects_twice(trainer, pl_module):
+            _warn(
+                trainer,
+                "rare classes count more twice, by data.sampler=%s and by weights of the loss: leave one out, as with "
+                "data.sampler=uniform",
+                trainer.datamodule.sampler,  # type: ignore[attr-defined]
+            )
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
         _forget(self, "on_train_batch_start")
@@ -135,8 +143,9 @@ def _look_at_batchnorm(trainer: Trainer, module: LightningModule) -> None:
     cure = "choose a norm of single samples, such as model.net.norm=group"
     if size == 1:
         raise UserError(f"data.batch_size=1 leaves BatchNorm one sample: type data.batch_size={FEW} or more, or {cure}")
-    is_whole = isinstance(batches, BatchSampler) and trainer.num_training_batches == len(batches)
-    if is_whole and not batches.drop_last and len(batches.sampler) % size == 1:  # type: ignore[arg-type]
+    is_sized = isinstance(batches, BatchSampler) and isinstance(batches.sampler, Sized)  # a stream has no length
+    is_whole = is_sized and trainer.num_training_batches == len(batches)  # type: ignore[arg-type]
+    if is_whole and not batches.drop_last and len(batches.sampler) % size == 1:  # type: ignore[union-attr]
         raise UserError(f"the last batch leaves BatchNorm one sample: give the loader drop_last=True, or {cure}")
     if size < FEW:
         _warn(

@@ -90,7 +90,7 @@ def _look(config: Config, shown: str) -> None:
         pictures |= {"batch": None, "augmented": None}
         log.info("inputs     %s cannot be drawn: pictures are [batch, 1 or 3, height, width]", describe(inputs))
     _write(Path(config["output"]), pictures)
-    is_weighted = bool(config["model"].get("class_weights"))
+    is_weighted = bool(config["model"].get("class_weights")) or data.sampler != "uniform"
     for warning in warnings_about(splits, num_classes, name, is_weighted):
         log.warning("warning    %s", warning)
     if "class_weights" in config["model"] and not is_weighted and (weights := _weights(splits[0], num_classes)):

@@ -1,7 +1,7 @@
 """Which samples each process sees, in which order, and with which random numbers."""
 
 import random
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,11 @@ BATCH_STRIDE = 100_003
 
 
 class SeededIndices(list[int]):
-    """Indices of one batch, and the seed of the random numbers that loading it may draw."""
+    """Indices of one batch, the seed of the random numbers that loading it may draw, and its place in the training."""
 
     seed: int = 0
+    epoch: int = 0
+    batch: int = 0
 
 
 class TrainingBatches(Sampler[list[int]]):
@@ -31,8 +33,14 @@ class TrainingBatches(Sampler[list[int]]):
         seed: With the epoch, the key of the order.
         rank, world_size: Which share of each global batch is this process's.
         accumulate: Batches per optimizer step.
-        shuffle: False keeps the order of the dataset in every epoch.
+        shuffle: False makes all epochs alike, in the order of the dataset.
+
+    Attributes:
+        dropped: Samples that fill no optimizer step.
+        words: A line for people about what is unusual in them.
     """
+
+    words: str = ""
 
     def __init__(
         self,
@@ -67,18 +75,31 @@ class TrainingBatches(Sampler[list[int]]):
     def _key(self) -> int:
         return (self.seed * EPOCH_STRIDE + self.epoch) % 2**63
 
+    @property
+    def taken(self) -> int:
+        """Samples of an epoch, over all ranks."""
+        return self.batches * self.batch_size * self.world_size
+
     def __len__(self) -> int:
         return self.batches
 
+    def order(self) -> Sequence[int]:
+        """Indices of the samples of an epoch, global batch by global batch."""
+        if not self.shuffle:
+            return range(self.samples)
+        return torch.randperm(self.samples, generator=self.order_generator()).tolist()
+
+    def order_generator(self) -> torch.Generator:
+        """Random numbers that are new in every epoch, or the same ones where epochs are to be alike."""
+        return torch.Generator().manual_seed(self._key if self.shuffle else self.seed % 2**63)
+
     def __iter__(self) -> Iterator[list[int]]:
-        if self.shuffle:
-            order = torch.randperm(self.samples, generator=torch.Generator().manual_seed(self._key)).tolist()
-        else:
-            order = list(range(self.samples))
+        order = self.order()
         size = self.batch_size * self.world_size
         for batch in range(self.done, self.batches):
             indices = SeededIndices(order[batch * size : (batch + 1) * size][self.rank :: self.world_size])
             indices.seed = ((self._key * BATCH_STRIDE + batch) * self.world_size + self.rank) % 2**63
+            indices.epoch, indices.batch = self.epoch, batch
             yield indices
 
 
@@ -113,10 +134,16 @@ class SeededDataset(Dataset[Any]):
         return self.dataset[index]
 
     def __getitems__(self, indices: list[int]) -> Any:
-        if isinstance(indices, SeededIndices) and get_worker_info() is not None:
-            torch.manual_seed(indices.seed)
-            np.random.seed(indices.seed % 2**32)  # noqa: NPY002, what a user's dataset may draw from
-            random.seed(indices.seed)
+        if isinstance(indices, SeededIndices):
+            seed_worker(indices.seed)
         if self.fetch_batch is not None:
             return self.fetch_batch(indices)
         return [self.dataset[index] for index in indices]
+
+
+def seed_worker(seed: int) -> None:
+    """Seeds the random numbers of a process that loads data, and leaves those of a training process alone."""
+    if get_worker_info() is not None:
+        torch.manual_seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002, what a user's dataset may draw from
+        random.seed(seed)

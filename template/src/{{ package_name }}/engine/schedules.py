@@ -52,6 +52,11 @@ class Horizon:
             raise UserError(f"resume_schedule=restart: all {steps} steps are done, set a larger trainer.max_epochs")
         units = int(steps - self.begins)
         if interval == "epoch":
+            if self.trainer.num_training_batches == math.inf:
+                raise UserError(
+                    f"scheduler={schedule} counts epochs, and nobody knows how many batches one has: type "
+                    "++trainer.limit_train_batches=1000 for so many, or scheduler.interval=step"
+                )
             epoch = math.ceil(self.trainer.num_training_batches / self.trainer.accumulate_grad_batches)
             units = math.ceil(units / epoch)
         self.answers[interval] = units
