@@ -52,9 +52,8 @@ class Batches(LitLoop):
         self.is_stopping = False
 
     def stop_when_idle(self) -> None:
-        """From now on SIGTERM ends the worker once nothing waits, and Ctrl-C is left to the process that started it."""
+        """From now on SIGTERM ends the process once nothing waits."""
         signal.signal(signal.SIGTERM, lambda *_: setattr(self, "is_stopping", True))
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def run(
         self,
