@@ -95,7 +95,7 @@ class DataModule(LightningDataModule):
         """Makes images what the network takes, in training, validation and in what is exported.
 
         Args:
-            images: `[B, C, H, W]`; uint8 is scaled from 0..255 to 0..`white`, floating numbers are in that unit already.
+            images: `[B, C, H, W]`; uint8 is scaled from 0..255 to 0..`white`, floating numbers are in that unit.
 
         Returns:
             float32 `[B, C, H, W]`, normalised where the data module states a `normalisation`.
