@@ -16,6 +16,8 @@ from answers import ROOT
 from filelock import FileLock
 from jobs import DIRECTORIES, MARK, PACKAGE, SMALL, Job, left_after
 from projects import git, run
+from quick_copier import make_copier_quick
+from releases import tag_releases, why_absent
 
 VERSION = "v999.0.0"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "RAYON_NUM_THREADS")
@@ -43,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         **dict.fromkeys(THREADS, "1"),
     }
+    make_copier_quick()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -73,7 +76,7 @@ def _once(path: Path, make: Callable[[Path], None]) -> Path:
 
 @pytest.fixture(scope="session")
 def template(shared: Path) -> Path:
-    """A clone of this repository with the working tree on top, tagged as a version."""
+    """A clone of this repository with the working tree on top, tagged as a version, and every release tagged."""
 
     def make(folder: Path) -> None:
         names = git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
@@ -87,6 +90,7 @@ def template(shared: Path) -> Path:
         git(folder, "add", "--all")
         git(folder, "commit", "--quiet", "--allow-empty", "--message=The working tree")
         git(folder, "tag", VERSION)
+        tag_releases(folder)
 
     return _once(shared / "template", make)
 
@@ -101,13 +105,18 @@ def own_template(template: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def render(template: Path, shared: Path) -> Callable[..., Path]:
-    """Renders a set of answers once a session. What it returns is read only: copy it to change it."""
+    """Renders a set of answers once a session, of this version or of a release. Copy what it returns to change it."""
 
-    def rendered(**answers: Any) -> Path:
-        key = hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()[:12]
+    def rendered(*, release: str = VERSION, **answers: Any) -> Path:
+        key = hashlib.sha256(json.dumps([release, answers], sort_keys=True).encode()).hexdigest()[:12]
+        reason = why_absent(template, release) if release != VERSION else None
+        if reason:
+            pytest.fail(reason)
 
         def make(folder: Path) -> None:
-            copier.run_copy(str(template), folder, data=answers, defaults=True, unsafe=False, quiet=True)
+            copier.run_copy(
+                str(template), folder, data=answers, vcs_ref=release, defaults=True, unsafe=False, quiet=True
+            )
 
         return _once(shared / f"project-{key}", make)
 
