@@ -17,9 +17,8 @@ from filelock import FileLock
 from jobs import DIRECTORIES, MARK, PACKAGE, SMALL, Job, left_after
 from projects import git, run
 from quick_copier import make_copier_quick
-from releases import tag_releases, why_absent
+from releases import VERSION, tag_releases, why_absent
 
-VERSION = "v999.0.0"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "RAYON_NUM_THREADS")
 
 
@@ -63,19 +62,25 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _once(path: Path, make: Callable[[Path], None]) -> Path:
-    """Makes `path` in the first worker that wants it; a half-made one is never seen."""
-    with FileLock(f"{path}.lock"):
-        if not path.exists():
-            draft = path.with_name(f"{path.name}-draft")
-            shutil.rmtree(draft, ignore_errors=True)
-            make(draft)
-            draft.rename(path)
-    return path
+@pytest.fixture(scope="session")
+def once(shared: Path) -> Callable[[str, Callable[[Path], None]], Path]:
+    """Makes a folder in the first worker that wants it; a half-made one is never seen."""
+
+    def made(name: str, make: Callable[[Path], None]) -> Path:
+        path = shared / name
+        with FileLock(f"{path}.lock"):
+            if not path.exists():
+                draft = path.with_name(f"{name}-draft")
+                shutil.rmtree(draft, ignore_errors=True)
+                make(draft)
+                draft.rename(path)
+        return path
+
+    return made
 
 
 @pytest.fixture(scope="session")
-def template(shared: Path) -> Path:
+def template(once: Callable[..., Path]) -> Path:
     """A clone of this repository with the working tree on top, tagged as a version, and every release tagged."""
 
     def make(folder: Path) -> None:
@@ -92,7 +97,7 @@ def template(shared: Path) -> Path:
         git(folder, "tag", VERSION)
         tag_releases(folder)
 
-    return _once(shared / "template", make)
+    return once("template", make)
 
 
 @pytest.fixture
@@ -104,7 +109,7 @@ def own_template(template: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def render(template: Path, shared: Path) -> Callable[..., Path]:
+def render(template: Path, once: Callable[..., Path]) -> Callable[..., Path]:
     """Renders a set of answers once a session, of this version or of a release. Copy what it returns to change it."""
 
     def rendered(*, release: str = VERSION, **answers: Any) -> Path:
@@ -118,7 +123,7 @@ def render(template: Path, shared: Path) -> Callable[..., Path]:
                 str(template), folder, data=answers, vcs_ref=release, defaults=True, unsafe=False, quiet=True
             )
 
-        return _once(shared / f"project-{key}", make)
+        return once(f"project-{key}", make)
 
     return rendered
 

@@ -10,6 +10,7 @@ from answers import HOSTILE, ROOT
 from pathspec import GitIgnoreSpec
 from projects import git, run
 
+VERSION = "v999.0.0"  # this one
 RELEASES: dict[str, str] = tomllib.loads((ROOT / "tests/releases.toml").read_text(encoding="utf-8"))
 OWNERS = GitIgnoreSpec.from_lines(yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))["_skip_if_exists"])
 
