@@ -8,7 +8,7 @@ ARGS ?=
 CONSTRAINTS := template/constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
 
-.PHONY: help demo test soak lint format bench
+.PHONY: help demo test soak lint format docs bench
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -30,6 +30,9 @@ format: $(VENV)/.lint ## format the Python files, and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(VENV)/.docs ## build the documentation as a site in build/docs/site; stops at a broken link
+	@BIN="$(BIN)" sh scripts/docs.sh
+
 bench: $(VENV)/.test ## measure speed side by side, as ratios
 	$(BIN)/python -m benchmarks $(ARGS)
 
@@ -40,8 +43,8 @@ $(VENV)/.pip: $(CONSTRAINTS)
 	@$(PIP) pip # dependency groups need pip 25.1
 	@touch $@
 
-$(VENV)/.demo: pyproject.toml $(VENV)/.pip
-	@$(PIP) --group demo
+$(VENV)/.demo $(VENV)/.docs: $(VENV)/.%: pyproject.toml $(VENV)/.pip
+	@$(PIP) --group $*
 	@touch $@
 
 # torch first and as the exact pin: every other spelling may bring another, larger build of it.
