@@ -88,13 +88,14 @@ def navigation(pages: list[str]) -> list[dict[str, str | list[str]]]:
 
     top = [page for page in pages if "/" not in page and page not in {*NO_GUIDE, *ELSEWHERE.values()}]
     guide = [*top, *(page for page in pages if page.startswith("guide/"))]
-    groups = [page for page in pages if page.startswith("reference/") and page != "reference/index.md"]
+    first = ["reference/index.md", "reference/commands.md"]
+    groups = [page for page in pages if page.startswith("reference/") and page not in first]
     chinese = [page for page in pages if page.startswith("zh/") and page != "zh/index.md"]
     return [
         {"Home": "index.md"},
         {"Start": "start.md"},
         {"Guide": sorted(guide, key=place)},
-        {"Reference": ["reference/index.md", *groups]},
+        {"Reference": [*first, *groups]},
         {"Practices": "practices.md"},
         {"Comparison": "compare.md"},
         {"Contributing": ["contributing.md", "changelog.md"]},
@@ -119,6 +120,8 @@ def with_links_of_the_site(markdown: str, page: str, homes: dict[str, str]) -> s
         image, text, target = match["image"], LINK.sub(link, match["text"]), match["target"]
         path = posixpath.normpath(posixpath.join(posixpath.dirname(home), target)).removesuffix(".jinja")
         site = sites.get(path) or (path.removeprefix("docs/") if path.startswith("docs/images/") else None)
+        if site == page:
+            return text
         if site:
             target = posixpath.relpath(site, posixpath.dirname(page) or ".")
         elif (ROOT / path).exists() or (ROOT / f"{path}.jinja").exists():
